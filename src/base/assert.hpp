@@ -7,6 +7,6 @@ namespace autodl {
 [[noreturn]] void assertion_failed(const char* expression, const char* file, int line);
 }
 
-#define ADL_ASSERT(expression) \
+#define ADL_ASSERT(expression)         \
   ((expression) ? static_cast<void>(0) \
                 : ::autodl::assertion_failed(#expression, __FILE__, __LINE__))

@@ -91,9 +91,9 @@ std::optional<UtcTime> parse_rfc3339(std::string_view text) {
       micros += (text[at] - '0') * scale;
   }
   if (at + 1 != text.size() || (text[at] != 'Z' && text[at] != 'z')) return std::nullopt;
-  const std::chrono::year_month_day date{
-      std::chrono::year{year}, std::chrono::month{static_cast<unsigned>(month)},
-      std::chrono::day{static_cast<unsigned>(day)}};
+  const std::chrono::year_month_day date{std::chrono::year{year},
+                                         std::chrono::month{static_cast<unsigned>(month)},
+                                         std::chrono::day{static_cast<unsigned>(day)}};
   if (!date.ok() || hour > 23 || minute > 59 || second > 60) return std::nullopt;
   return UtcTime{std::chrono::sys_days{date}} + std::chrono::hours{hour} +
          std::chrono::minutes{minute} + std::chrono::seconds{second} +
@@ -182,8 +182,12 @@ std::atomic<LogLevel> g_log_level{LogLevel::kInfo};
 std::string g_log_role;  // written once at start, before threads
 }  // namespace
 
-void set_log_level(LogLevel level) { g_log_level = level; }
-void set_log_role(std::string_view role) { g_log_role = role; }
+void set_log_level(LogLevel level) {
+  g_log_level = level;
+}
+void set_log_role(std::string_view role) {
+  g_log_role = role;
+}
 
 void log_line(LogLevel level, std::string_view module, std::string_view message) {
   if (level < g_log_level.load(std::memory_order_relaxed)) return;
@@ -191,9 +195,12 @@ void log_line(LogLevel level, std::string_view module, std::string_view message)
   // A log line is one line: what came from outside may hold control characters.
   std::string clean;
   for (const char c : message) {
-    if (c == '\n') clean += "\\n";
-    else if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) clean += '?';
-    else clean += c;
+    if (c == '\n')
+      clean += "\\n";
+    else if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f)
+      clean += '?';
+    else
+      clean += c;
   }
   const auto line = fmt::format("{} {} {}{}{}: {}\n", to_rfc3339(SystemClock{}.utc_now()),
                                 kNames[static_cast<int>(level)], g_log_role,

@@ -43,7 +43,10 @@ class ManualClock final : public Clock {
     utc_ += std::chrono::duration_cast<std::chrono::microseconds>(by);
   }
   void jump_utc(std::chrono::microseconds by) { utc_ += by; }  // the wall clock was set
-  void reboot(std::string boot_id) { boot_id_ = std::move(boot_id); steady_ = SteadyTime{}; }
+  void reboot(std::string boot_id) {
+    boot_id_ = std::move(boot_id);
+    steady_ = SteadyTime{};
+  }
 
  private:
   UtcTime utc_{std::chrono::seconds{1'800'000'000}};

@@ -31,7 +31,9 @@ int http_status_of(ErrorKind kind);
 class Error {
  public:
   Error(ErrorKind kind, std::string code, std::string message, std::string remedy = {})
-      : kind_(kind), code_(std::move(code)), message_(std::move(message)),
+      : kind_(kind),
+        code_(std::move(code)),
+        message_(std::move(message)),
         remedy_(std::move(remedy)) {}
 
   ErrorKind kind() const { return kind_; }
@@ -51,7 +53,6 @@ class Error {
 };
 
 // An Error from errno: "open '/x': permission denied". kind is kInternal unless it is told.
-Error errno_error(std::string_view action, int errno_value,
-                  ErrorKind kind = ErrorKind::kInternal);
+Error errno_error(std::string_view action, int errno_value, ErrorKind kind = ErrorKind::kInternal);
 
 }  // namespace autodl

@@ -29,14 +29,26 @@ class [[nodiscard]] Result {
   bool ok() const { return inner_.has_value(); }
   explicit operator bool() const { return ok(); }
 
-  T& value() & { ADL_ASSERT(ok()); return *inner_; }
-  const T& value() const& { ADL_ASSERT(ok()); return *inner_; }
-  T&& value() && { ADL_ASSERT(ok()); return std::move(*inner_); }
+  T& value() & {
+    ADL_ASSERT(ok());
+    return *inner_;
+  }
+  const T& value() const& {
+    ADL_ASSERT(ok());
+    return *inner_;
+  }
+  T&& value() && {
+    ADL_ASSERT(ok());
+    return std::move(*inner_);
+  }
   T& operator*() & { return value(); }
   const T& operator*() const& { return value(); }
   T* operator->() { return &value(); }
   const T* operator->() const { return &value(); }
-  const Error& error() const { ADL_ASSERT(!ok()); return inner_.error(); }
+  const Error& error() const {
+    ADL_ASSERT(!ok());
+    return inner_.error();
+  }
   T value_or(T fallback) const& { return ok() ? *inner_ : std::move(fallback); }
 
  private:
@@ -51,7 +63,10 @@ class [[nodiscard]] Result<void> {
 
   bool ok() const { return inner_.has_value(); }
   explicit operator bool() const { return ok(); }
-  const Error& error() const { ADL_ASSERT(!ok()); return inner_.error(); }
+  const Error& error() const {
+    ADL_ASSERT(!ok());
+    return inner_.error();
+  }
 
  private:
   tl::expected<void, Error> inner_;
@@ -64,18 +79,16 @@ using Status = Result<void>;
 #define ADL_CONCAT_INNER(a, b) a##b
 #define ADL_CONCAT(a, b) ADL_CONCAT_INNER(a, b)
 
-#define ADL_TRY(name, expression)                                  \
-  auto ADL_CONCAT(name, _result_) = (expression);                  \
-  if (!ADL_CONCAT(name, _result_).ok())                            \
-    return ADL_CONCAT(name, _result_).error();                     \
+#define ADL_TRY(name, expression)                                                  \
+  auto ADL_CONCAT(name, _result_) = (expression);                                  \
+  if (!ADL_CONCAT(name, _result_).ok()) return ADL_CONCAT(name, _result_).error(); \
   auto name = std::move(ADL_CONCAT(name, _result_)).value()
 
-#define ADL_TRY_STATUS(expression)                                 \
+#define ADL_TRY_STATUS(expression) \
   if (auto adl_status_ = (expression); !adl_status_.ok()) return adl_status_.error()
 
 // The same in a coroutine: ADL_CO_TRY(x, co_await f());
-#define ADL_CO_TRY(name, expression)                               \
-  auto ADL_CONCAT(name, _result_) = expression;                    \
-  if (!ADL_CONCAT(name, _result_).ok())                            \
-    co_return ADL_CONCAT(name, _result_).error();                  \
+#define ADL_CO_TRY(name, expression)                                                  \
+  auto ADL_CONCAT(name, _result_) = expression;                                       \
+  if (!ADL_CONCAT(name, _result_).ok()) co_return ADL_CONCAT(name, _result_).error(); \
   auto name = std::move(ADL_CONCAT(name, _result_)).value()

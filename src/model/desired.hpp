@@ -31,25 +31,25 @@ struct StopRequest {
 struct DesiredRun {
   RunId id;
   std::uint32_t attempt = 1;
-  std::vector<CardId> cards;              // whole cards by UUID; empty for a run without a card
-  std::optional<std::string> command;     // /bin/sh -c; none: a machine to SSH into
+  std::vector<CardId> cards;           // whole cards by UUID; empty for a run without a card
+  std::optional<std::string> command;  // /bin/sh -c; none: a machine to SSH into
   std::string workdir = "/root";
   std::map<std::string, std::string> env;
-  std::int64_t paid_until_ms = 0;         // how long it may still run, from when this was sent
-  std::optional<StopRequest> stop;        // set: end it
+  std::int64_t paid_until_ms = 0;   // how long it may still run, from when this was sent
+  std::optional<StopRequest> stop;  // set: end it
   bool operator==(const DesiredRun&) const = default;
 };
 
 struct DesiredInstance {
   InstanceId id;
   Presence presence = Presence::kPresent;
-  std::string name;                       // hostname inside, made safe by the node
-  std::string image;                      // catalogue name or OCI reference
-  std::string image_digest;               // pinned "sha256:…"; empty until the node told it
-  std::int64_t disk_bytes = 0;            // hard size of the instance's whole file system
-  std::uint32_t slot = 0;                 // 0…: user-id range and address; unique in the cluster
+  std::string name;             // hostname inside, made safe by the node
+  std::string image;            // catalogue name or OCI reference
+  std::string image_digest;     // pinned "sha256:…"; empty until the node told it
+  std::int64_t disk_bytes = 0;  // hard size of the instance's whole file system
+  std::uint32_t slot = 0;       // 0…: user-id range and address; unique in the cluster
   std::vector<std::string> authorized_keys;
-  std::optional<DesiredRun> run;          // the current run; none: no container
+  std::optional<DesiredRun> run;  // the current run; none: no container
   bool operator==(const DesiredInstance&) const = default;
 };
 

@@ -53,10 +53,18 @@ std::optional<Value> value_of(const Table& table, std::string_view text) {
 
 }  // namespace
 
-std::string_view to_string(InstanceState state) { return word_of(kStates, state); }
-std::string_view to_string(Outcome outcome) { return word_of(kOutcomes, outcome); }
-std::string_view to_string(RestartPolicy policy) { return word_of(kPolicies, policy); }
-std::string_view to_string(StopBy by) { return word_of(kStopBys, by); }
+std::string_view to_string(InstanceState state) {
+  return word_of(kStates, state);
+}
+std::string_view to_string(Outcome outcome) {
+  return word_of(kOutcomes, outcome);
+}
+std::string_view to_string(RestartPolicy policy) {
+  return word_of(kPolicies, policy);
+}
+std::string_view to_string(StopBy by) {
+  return word_of(kStopBys, by);
+}
 
 std::optional<InstanceState> parse_instance_state(std::string_view text) {
   return value_of<InstanceState>(kStates, text);

@@ -39,10 +39,10 @@ enum class RestartPolicy { kNever, kOnLoss };
 // Who asked for a stop. It decides whether the seconds until the container's end are billed.
 enum class StopBy { kUser, kRule, kLease, kPlatform };
 
-std::string_view to_string(InstanceState state);    // "running"
-std::string_view to_string(Outcome outcome);        // "completed"
-std::string_view to_string(RestartPolicy policy);   // "never", "on-loss"
-std::string_view to_string(StopBy by);              // "user"
+std::string_view to_string(InstanceState state);   // "running"
+std::string_view to_string(Outcome outcome);       // "completed"
+std::string_view to_string(RestartPolicy policy);  // "never", "on-loss"
+std::string_view to_string(StopBy by);             // "user"
 std::optional<InstanceState> parse_instance_state(std::string_view text);
 std::optional<Outcome> parse_outcome(std::string_view text);
 std::optional<RestartPolicy> parse_restart_policy(std::string_view text);

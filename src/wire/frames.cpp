@@ -23,8 +23,9 @@ Result<std::optional<Frame>> FrameReader::next() {
   for (std::size_t i = 1; i < kFrameHeaderBytes; ++i)
     length = (length << 8) | static_cast<unsigned char>(rest[i]);
   if (length > payload_max_)
-    return Error(ErrorKind::kInvalid, "frame_too_long",
-                 fmt::format("a frame of {} bytes is over the maximum of {}", length, payload_max_));
+    return Error(
+        ErrorKind::kInvalid, "frame_too_long",
+        fmt::format("a frame of {} bytes is over the maximum of {}", length, payload_max_));
   if (rest.size() < kFrameHeaderBytes + length) {
     if (consumed_ > 0) {  // keep what is unread at the front, so that the buffer stays bounded
       buffer_.erase(0, consumed_);
