@@ -5,6 +5,8 @@
 Needs root, a build (AUTODL_BUILD, default build/dev) and what scripts/setup installs. Images are
 kept in one store for all test runs (AUTODL_TEST_CACHE, default /var/cache/autodl/test).
 """
+import contextlib
+import datetime
 import json
 import os
 import random
@@ -257,6 +259,30 @@ port_last = %d
         run(os.path.join(ROOT, "scripts/uninstall"), "--config", self.config, "--yes", check=False)
         shutil.rmtree(self.run_dir, ignore_errors=True)
         shutil.rmtree(self.dir, ignore_errors=True)
+
+
+def seconds_of(rfc3339):
+    """Seconds since the epoch of an API time."""
+    return datetime.datetime.strptime(rfc3339, "%Y-%m-%dT%H:%M:%S.%fZ").replace(
+        tzinfo=datetime.timezone.utc).timestamp()
+
+
+@contextlib.contextmanager
+def subordinate_ids():
+    """podman's --userns=auto wants a `containers` range; the files are put back afterwards."""
+    kept = {}
+    for path in ("/etc/subuid", "/etc/subgid"):
+        with open(path) as table:
+            kept[path] = table.read()
+        if "containers:" not in kept[path]:
+            with open(path, "a") as table:
+                table.write("containers:1900000000:1000000\n")
+    try:
+        yield
+    finally:
+        for path, text in kept.items():
+            with open(path, "w") as table:
+                table.write(text)
 
 
 def footprint(tag):
