@@ -23,9 +23,10 @@ need_root() {
 # and never stands in a file of ours. It serves every suite that we need.
 debian_mirror() {
     local uri
-    uri=$(apt-get indextargets --format '$(REPO_URI) $(CODENAME)' 'Identifier: Packages' |
-        awk '$2 == "bookworm" { print $1; exit }')
-    [ -n "$uri" ] || die "apt has no 'bookworm' source with an index: check /etc/apt/sources.list* and run apt-get update"
+    # Without release information, so that it works before the first `apt-get update` too.
+    uri=$(apt-get indextargets --no-release-info --format '$(REPO_URI) $(RELEASE)' 'Identifier: Packages' |
+        awk '$2 == "bookworm" && !found { print $1; found = 1 }')
+    [ -n "$uri" ] || die "apt has no source for 'bookworm': check /etc/apt/sources.list and sources.list.d"
     printf '%s\n' "$uri"
 }
 
