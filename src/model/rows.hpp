@@ -1,0 +1,171 @@
+// SPDX-FileCopyrightText: 2026 The autodl authors
+// SPDX-License-Identifier: Apache-2.0
+// The durable rows: what the store keeps and the control core holds in memory. Plain values.
+// Money is int64 micro-units (`_micro`), durations milliseconds (`_ms`), times UTC microseconds.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/clock.hpp"
+#include "base/ids.hpp"
+#include "model/states.hpp"
+
+namespace autodl {
+
+enum class Role { kUser, kOperator };
+enum class Actor { kUser, kPlatform, kOperator };
+enum class RunState { kQueued, kStarting, kRunning, kStopping, kEnded };
+
+struct AccountRow {
+  AccountId id;
+  std::string name;
+  Role role = Role::kUser;
+  UtcTime created_at;
+  std::int64_t names_given = 0;  // the last of 001, 002, …
+  bool operator==(const AccountRow&) const = default;
+};
+
+struct InstanceRow {
+  InstanceId id;
+  AccountId account;
+  NodeId node;  // home: the disk is there
+  std::string name;
+  InstanceState state = InstanceState::kCreated;
+  std::string reason;  // why it is so, and what to do, for the user
+  std::string remedy;
+  std::string image;           // as asked
+  std::string image_resolved;  // the reference the node is told
+  std::string image_digest;    // pinned once the node told it
+  bool substituted = false;
+  std::string gpu_type;  // empty: no card
+  std::int64_t gpu_count = 0;
+  std::int64_t disk_bytes = 0;
+  std::optional<std::string> command;
+  std::map<std::string, std::string> env;
+  std::string workdir;
+  RestartPolicy restart = RestartPolicy::kNever;
+  std::optional<std::int64_t> max_runtime_s;
+  std::vector<std::string> ssh_keys;
+  std::int64_t slot = -1;  // user-id range and address; -1: given back
+  std::int64_t port = 0;   // SSH endpoint; 0: given back
+  std::string host_key;
+  bool image_ready = false;
+  bool disk_ready = false;
+  bool release_asked = false;
+  RunId run;  // the current or last one; empty: never started
+  std::int64_t run_count = 0;
+  UtcTime created_at;
+  std::int64_t storage_ms = 0;  // billed life of the disk so far
+  std::int64_t storage_charged_micro = 0;
+  bool operator==(const InstanceRow&) const = default;
+};
+
+struct RunRow {
+  RunId id;
+  InstanceId instance;
+  AccountId account;
+  std::int64_t attempt = 1;
+  RunState state = RunState::kQueued;
+  std::optional<Outcome> outcome;
+  std::optional<std::int64_t> exit_code;
+  std::optional<std::int64_t> signal;
+  std::string reason;
+  std::string remedy;
+  std::string gpu_type;
+  std::int64_t gpu_count = 0;
+  std::vector<std::string> cards;  // allocation; held until state is kEnded
+  std::int64_t price_micro = 0;    // per card-hour (per hour without a card), locked at the start
+  UtcTime requested_at;
+  std::optional<UtcTime> granted_at;
+  std::optional<UtcTime> ready_at;  // the node's UTC anchor
+  std::optional<UtcTime> ended_at;
+  std::int64_t running_ms = 0;     // steady, as the node told; never shrinks
+  std::int64_t hold_micro = 0;     // held for it now, unsettled use included
+  std::int64_t lease_micro = 0;    // <= hold_micro: what the node may be told is paid
+  std::int64_t settled_micro = 0;  // charged so far
+  std::int64_t warned = 0;         // low-balance warnings given (1: 24 h, 2: 1 h, 3: 10 min)
+  std::optional<StopBy> stop;      // asked
+  std::int64_t stop_at_ms = 0;     // running_ms when a stop was asked
+  bool start_timed_out = false;
+  bool operator==(const RunRow&) const = default;
+};
+
+// Facts of use, appended when a run ends; the bill is made from them and the locked price.
+struct IntervalRow {
+  RunId run;
+  std::int64_t number = 0;  // within the run
+  UtcTime from;
+  std::int64_t ms = 0;  // steady duration
+  bool billed = true;
+  std::string reason;  // why not billed
+  bool operator==(const IntervalRow&) const = default;
+};
+
+struct Event {
+  std::int64_t seq = 0;  // drawn by the one writer; 1…
+  UtcTime at;
+  std::string type;
+  AccountId account;
+  InstanceId instance;
+  RunId run;
+  Actor actor = Actor::kPlatform;
+  std::string data = "{}";  // a JSON object
+  std::string message;
+  std::string request_id;
+  bool operator==(const Event&) const = default;
+};
+
+struct TokenRow {
+  std::string hash;  // hex SHA-256 of the token
+  AccountId account;
+  UtcTime created_at;
+  bool operator==(const TokenRow&) const = default;
+};
+
+struct AccessKeyRow {
+  std::string key_id;  // "AK…"
+  AccountId account;
+  std::string sealed;  // hex; opened with the master key
+  UtcTime created_at;
+  bool operator==(const AccessKeyRow&) const = default;
+};
+
+struct SshKeyRow {
+  std::string id;
+  AccountId account;
+  std::string name;
+  std::string public_key;
+  UtcTime created_at;
+  bool removed = false;
+  bool operator==(const SshKeyRow&) const = default;
+};
+
+struct IdempotencyRow {
+  AccountId account;
+  std::string key;
+  std::string request_hash;  // of method, path and body
+  std::int64_t status = 0;
+  std::string body;
+  UtcTime at;
+  bool operator==(const IdempotencyRow&) const = default;
+};
+
+struct NonceRow {
+  std::string key_id;
+  std::string nonce;
+  UtcTime at;
+  bool operator==(const NonceRow&) const = default;
+};
+
+std::string_view to_string(Role role);       // "user", "operator"
+std::string_view to_string(Actor actor);     // "user", "platform", "operator"
+std::string_view to_string(RunState state);  // "queued", "starting", …
+std::optional<Role> parse_role(std::string_view text);
+std::optional<Actor> parse_actor(std::string_view text);
+std::optional<RunState> parse_run_state(std::string_view text);
+
+}  // namespace autodl
