@@ -53,7 +53,8 @@ class NvmlInventory final : public GpuInventory {
  private:
   Status start_child();
   void drop_child(const std::string& why);
-  void reap(bool block);
+  void reap();
+  std::string how_it_ended() const;
   Result<std::string> exchange(std::chrono::milliseconds deadline);
 
   NvmlConfig config_;
@@ -65,6 +66,7 @@ class NvmlInventory final : public GpuInventory {
   std::chrono::milliseconds backoff_{0};
   SteadyTime not_before_{};
   std::string last_problem_;
+  std::vector<CardInfo> known_;     // of the last answer: a lost card keeps its UUID
   std::uint64_t restarts_ = 0;
 };
 
