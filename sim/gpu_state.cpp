@@ -63,8 +63,8 @@ Status write_all(int fd, const void* data, std::size_t bytes, std::size_t offset
 
 // The slot goes first, the header that makes it the active one last: a writer killed between the
 // two has changed nothing. Page cache of one machine: no order on disk is needed.
-Status write_slot(int fd, const Snapshot& snapshot, std::uint64_t sequence, std::uint32_t slot_index,
-                  const std::string& path) {
+Status write_slot(int fd, const Snapshot& snapshot, std::uint64_t sequence,
+                  std::uint32_t slot_index, const std::string& path) {
   auto slot = std::make_unique<adlsim_slot>();
   slot->head = snapshot.head;
   slot->head.sequence = sequence;
@@ -126,7 +126,9 @@ Status write_new(const std::string& path, const std::vector<adlsim_card>& cards,
 }
 
 // The value at this load; linear is near enough to look at.
-int between(int idle, int full, int percent) { return idle + (full - idle) * percent / 100; }
+int between(int idle, int full, int percent) {
+  return idle + (full - idle) * percent / 100;
+}
 
 }  // namespace
 
@@ -155,7 +157,8 @@ Result<adlsim_card_fault> parse_card_fault(std::string_view text) {
   const auto* found = std::find(kNames.begin(), kNames.end(), text);
   if (found == kNames.end())
     return Error(ErrorKind::kInvalid, "unknown_fault",
-                 fmt::format("'{}' is no fault of a card", text), "one of ok lost hang crash error");
+                 fmt::format("'{}' is no fault of a card", text),
+                 "one of ok lost hang crash error");
   return static_cast<adlsim_card_fault>(found - kNames.begin());
 }
 
@@ -194,9 +197,9 @@ Result<GpuState> GpuState::open(const std::string& path) {
 Result<GpuState> GpuState::create(const std::string& path, const std::vector<adlsim_card>& cards,
                                   const Driver& driver) {
   if (cards.size() > ADLSIM_CARDS_MAX)
-    return Error(ErrorKind::kInvalid, "too_many_cards",
-                 fmt::format("simulated driver: {} cards, at most {}", cards.size(),
-                             ADLSIM_CARDS_MAX));
+    return Error(
+        ErrorKind::kInvalid, "too_many_cards",
+        fmt::format("simulated driver: {} cards, at most {}", cards.size(), ADLSIM_CARDS_MAX));
   std::error_code error;
   std::filesystem::create_directories(std::filesystem::path(path).parent_path(), error);
   if (error) return errno_error(fmt::format("make the folder of '{}'", path), error.value());
@@ -205,7 +208,9 @@ Result<GpuState> GpuState::create(const std::string& path, const std::vector<adl
   return open(path);
 }
 
-Result<Snapshot> GpuState::snapshot() const { return read(path_); }
+Result<Snapshot> GpuState::snapshot() const {
+  return read(path_);
+}
 
 Status GpuState::change(const std::function<Status(Snapshot&)>& edit) {
   const FileLock lock(fd_.get());
@@ -273,13 +278,16 @@ Status GpuState::set_figure(const CardId& card, std::string_view figure, int val
     std::string_view name;
     std::int32_t adlsim_card::* member;
   };
-  static constexpr std::array kFigures = {
-      Figure{"temperature", &adlsim_card::temperature_c}, Figure{"power_mw", &adlsim_card::power_mw},
-      Figure{"fan", &adlsim_card::fan_percent},           Figure{"sm_mhz", &adlsim_card::sm_mhz},
-      Figure{"memory_mhz", &adlsim_card::memory_mhz},     Figure{"pstate", &adlsim_card::pstate},
-      Figure{"gpu_percent", &adlsim_card::gpu_percent},   Figure{"minor", &adlsim_card::minor},
-      Figure{"memory_percent", &adlsim_card::memory_percent},
-      Figure{"pcie_generation", &adlsim_card::pcie_generation}};
+  static constexpr std::array kFigures = {Figure{"temperature", &adlsim_card::temperature_c},
+                                          Figure{"power_mw", &adlsim_card::power_mw},
+                                          Figure{"fan", &adlsim_card::fan_percent},
+                                          Figure{"sm_mhz", &adlsim_card::sm_mhz},
+                                          Figure{"memory_mhz", &adlsim_card::memory_mhz},
+                                          Figure{"pstate", &adlsim_card::pstate},
+                                          Figure{"gpu_percent", &adlsim_card::gpu_percent},
+                                          Figure{"minor", &adlsim_card::minor},
+                                          Figure{"memory_percent", &adlsim_card::memory_percent},
+                                          Figure{"pcie_generation", &adlsim_card::pcie_generation}};
   return change_card(card, [&](adlsim_card& found) -> Status {
     for (const auto& candidate : kFigures) {
       if (candidate.name != figure) continue;

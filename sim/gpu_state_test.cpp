@@ -69,7 +69,7 @@ TEST_F(StateFile, Created_HoldsTheCards) {
   ASSERT_EQ(snapshot->cards.size(), 5U);
   EXPECT_STREQ(snapshot->cards[4].name, "NVIDIA A100-PCIE-40GB");
   EXPECT_STREQ(snapshot->head.driver_version, "550.163.01");
-  struct stat info {};
+  struct stat info{};
   ASSERT_EQ(stat(path_.c_str(), &info), 0);
   EXPECT_EQ(info.st_mode & 0777, 0644U);
 }

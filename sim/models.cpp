@@ -9,7 +9,7 @@
 #include <charconv>
 #include <cstring>
 
-#include "gpu/card_names.hpp"
+#include "model/card_types.hpp"
 
 namespace autodl::sim {
 namespace {
@@ -57,7 +57,8 @@ adlsim_card make_card(const Model& model, std::uint32_t index) {
   copy_text(card.uuid, sizeof card.uuid,
             fmt::format("GPU-5a1e{:04x}-{:04x}-4000-8000-{:012x}", index, model.pci_device_id >> 16,
                         index + 1));
-  if (model.data_centre) copy_text(card.serial, sizeof card.serial, fmt::format("132{:010}", index));
+  if (model.data_centre)
+    copy_text(card.serial, sizeof card.serial, fmt::format("132{:010}", index));
   copy_text(card.vbios, sizeof card.vbios, "94.02.42.00.A9");
   card.pci_bus = 0x3b + index * 3;
   card.pci_device_id = model.pci_device_id;
@@ -118,7 +119,7 @@ Status add_entry(std::string_view entry, std::vector<adlsim_card>& cards) {
       return bad_list(entry, "has no count of 1 or more after the colon");
   }
   const auto* model = std::find_if(kModels.begin(), kModels.end(), [&](const Model& candidate) {
-    return normalise_card_name(candidate.name) == normalise_card_name(name);
+    return card_type_key(candidate.name) == card_type_key(name);
   });
   if (model == kModels.end()) return bad_list(entry, "is no model that can be simulated");
   if (count > ADLSIM_CARDS_MAX - cards.size())

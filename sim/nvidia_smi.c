@@ -41,8 +41,10 @@ static int read_machine(void) {
   const char* path = adlsim_default_path();
   if (adlsim_read_head(path, &machine.head) != ADLSIM_READ_OK ||
       machine.head.driver_fault == ADLSIM_DRIVER_NOT_LOADED) {
-    fputs("NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver: this\n"
-          "instance has no card (or the simulated driver is not loaded).\n", stderr);
+    fputs(
+        "NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver: this\n"
+        "instance has no card (or the simulated driver is not loaded).\n",
+        stderr);
     return kNoDriver;
   }
   if (machine.head.driver_fault == ADLSIM_DRIVER_MISMATCH) {
@@ -57,8 +59,22 @@ static int read_machine(void) {
 
 /* --- --query-gpu ------------------------------------------------------------------------------*/
 
-enum kind { kText, kNumber, kMebibytes, kMilliwatts, kState, kOnOff, kIndex, kBusId, kCap, kCount,
-            kDriver, kTime, kUsed, kFree };
+enum kind {
+  kText,
+  kNumber,
+  kMebibytes,
+  kMilliwatts,
+  kState,
+  kOnOff,
+  kIndex,
+  kBusId,
+  kCap,
+  kCount,
+  kDriver,
+  kTime,
+  kUsed,
+  kFree
+};
 struct field {
   const char* name;
   const char* unit;
@@ -140,7 +156,9 @@ static void print_field(const struct field* field, uint32_t index, int units) {
     case kDriver: fputs(machine.head.driver_version, stdout); break;
     case kTime: print_timestamp(); break;
     case kCount: printf("%u", machine.head.card_count); break;
-    case kBusId: printf("%08X:%02X:%02X.0", card->pci_domain, card->pci_bus, card->pci_device); break;
+    case kBusId:
+      printf("%08X:%02X:%02X.0", card->pci_domain, card->pci_bus, card->pci_device);
+      break;
     case kCap: printf("%d.%d", card->cc_major, card->cc_minor); break;
     case kMebibytes: {
       int64_t bytes;
@@ -212,8 +230,7 @@ static int query(const struct options* options) {
 }
 
 static int query_apps(const struct options* options) {
-  if (options->header)
-    printf("gpu_uuid, pid, used_gpu_memory%s\n", options->units ? " [MiB]" : "");
+  if (options->header) printf("gpu_uuid, pid, used_gpu_memory%s\n", options->units ? " [MiB]" : "");
   for (uint32_t c = 0; c < machine.head.card_count; ++c)
     for (uint32_t p = 0; wanted(options, c) && p < machine.cards[c].process_count; ++p) {
       const struct adlsim_process* process = &machine.cards[c].processes[p];
@@ -227,8 +244,10 @@ static int query_apps(const struct options* options) {
 /* --- table ------------------------------------------------------------------------------------*/
 
 static void or_na(char* out, size_t size, int32_t value, const char* unit) {
-  if (value < 0) snprintf(out, size, "N/A");
-  else snprintf(out, size, "%d%s", value, unit);
+  if (value < 0)
+    snprintf(out, size, "N/A");
+  else
+    snprintf(out, size, "%d%s", value, unit);
 }
 
 static void table_card(uint32_t index) {
@@ -243,13 +262,16 @@ static void table_card(uint32_t index) {
     snprintf(power, sizeof power, "%dW / %dW", card->power_mw / 1000, card->power_limit_mw / 1000);
     snprintf(memory, sizeof memory, "%lldMiB / %lldMiB", (long long)(card->memory_used >> 20),
              (long long)(card->memory_total >> 20));
-    snprintf(bus, sizeof bus, "%08X:%02X:%02X.0", card->pci_domain, card->pci_bus, card->pci_device);
+    snprintf(bus, sizeof bus, "%08X:%02X:%02X.0", card->pci_domain, card->pci_bus,
+             card->pci_device);
     printf("| %3u  %-30.30s  On | %18s Off | %20s |\n", index, card->name, bus,
            card->ecc_mode < 0 ? "N/A" : "0");
-    printf("| %4s  %4s  P%-2d %19s     | %22s | %7s      Default |\n", fan, temperature, card->pstate,
-           power, memory, load);
+    printf("| %4s  %4s  P%-2d %19s     | %22s | %7s      Default |\n", fan, temperature,
+           card->pstate, power, memory, load);
   }
-  puts("+-----------------------------------------+------------------------+----------------------+");
+  puts(
+      "+-----------------------------------------+------------------------+----------------------"
+      "+");
 }
 
 static int table(void) {
@@ -259,19 +281,31 @@ static int table(void) {
   snprintf(version, sizeof version, "NVIDIA-SMI %s   Driver Version: %s   CUDA Version: %d.%d",
            machine.head.driver_version, machine.head.driver_version,
            machine.head.cuda_version / 1000, machine.head.cuda_version % 1000 / 10);
-  puts("+-----------------------------------------------------------------------------------------+");
+  puts(
+      "+-----------------------------------------------------------------------------------------"
+      "+");
   printf("| %-88s|\n", version);
   printf("| %-88s|\n", "SIMULATED cards: computation runs on the CPU");
-  puts("|-----------------------------------------+------------------------+----------------------+\n"
-       "| GPU  Name                 Persistence-M | Bus-Id          Disp.A | Volatile Uncorr. ECC |\n"
-       "| Fan  Temp  Perf          Pwr:Usage/Cap  |           Memory-Usage | GPU-Util  Compute M. |\n"
-       "|=========================================+========================+======================|");
+  puts(
+      "|-----------------------------------------+------------------------+----------------------+"
+      "\n"
+      "| GPU  Name                 Persistence-M | Bus-Id          Disp.A | Volatile Uncorr. ECC "
+      "|\n"
+      "| Fan  Temp  Perf          Pwr:Usage/Cap  |           Memory-Usage | GPU-Util  Compute M. "
+      "|\n"
+      "|=========================================+========================+======================"
+      "|");
   for (uint32_t i = 0; i < machine.head.card_count; ++i) table_card(i);
-  puts("\n"
-       "+-----------------------------------------------------------------------------------------+\n"
-       "| Processes:                                                                              |\n"
-       "|  GPU        PID   Type   Process name                                        GPU Memory |\n"
-       "|=========================================================================================|");
+  puts(
+      "\n"
+      "+-----------------------------------------------------------------------------------------+"
+      "\n"
+      "| Processes:                                                                              "
+      "|\n"
+      "|  GPU        PID   Type   Process name                                        GPU Memory "
+      "|\n"
+      "|========================================================================================="
+      "|");
   int shown = 0;
   for (uint32_t c = 0; c < machine.head.card_count; ++c)
     for (uint32_t p = 0; !machine.lost[c] && p < machine.cards[c].process_count; ++p, ++shown) {
@@ -287,7 +321,9 @@ static int table(void) {
              (long long)(process->memory_bytes >> 20));
     }
   if (shown == 0) printf("|  %-87s|\n", "No running processes found");
-  puts("+-----------------------------------------------------------------------------------------+");
+  puts(
+      "+-----------------------------------------------------------------------------------------"
+      "+");
   return 0;
 }
 
@@ -295,8 +331,10 @@ static int table(void) {
 
 static int list(void) {
   for (uint32_t i = 0; i < machine.head.card_count; ++i)
-    if (machine.lost[i]) printf("Unable to determine the device handle for GPU %u: GPU is lost\n", i);
-    else printf("GPU %u: %s (UUID: %s)\n", i, machine.cards[i].name, machine.cards[i].uuid);
+    if (machine.lost[i])
+      printf("Unable to determine the device handle for GPU %u: GPU is lost\n", i);
+    else
+      printf("GPU %u: %s (UUID: %s)\n", i, machine.cards[i].name, machine.cards[i].uuid);
   return 0;
 }
 

@@ -83,8 +83,12 @@ void expect_even(const std::string& table) {
 }
 
 TEST_F(Smi, Table_SaysThatCardsAreSimulated) {
-  ASSERT_TRUE(state_->set_processes(id_, {{.pid = getpid(), .memory_bytes = 1 << 20,
-                                           .sm_percent = 1, .memory_percent = 1}}).ok());
+  ASSERT_TRUE(
+      state_
+          ->set_processes(
+              id_,
+              {{.pid = getpid(), .memory_bytes = 1 << 20, .sm_percent = 1, .memory_percent = 1}})
+          .ok());
   ASSERT_TRUE(state_->set_load(id_, 61, 1000LL << 20).ok());
   const auto table = run("");
   EXPECT_EQ(code_, 0);

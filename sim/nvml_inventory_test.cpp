@@ -57,8 +57,12 @@ class Nvml : public testing::Test {
 TEST_F(Nvml, Cards_AreToldWithWhatTheyCanTell) {
   NvmlInventory nvml(config(), clock_);
   ASSERT_TRUE(state_->set_load(ids_[1], 55, 3LL << 30).ok());
-  ASSERT_TRUE(state_->set_processes(ids_[1], {{.pid = 4242, .memory_bytes = 3LL << 30,
-                                               .sm_percent = 55, .memory_percent = 9}}).ok());
+  ASSERT_TRUE(
+      state_
+          ->set_processes(
+              ids_[1],
+              {{.pid = 4242, .memory_bytes = 3LL << 30, .sm_percent = 55, .memory_percent = 9}})
+          .ok());
   const auto inventory = nvml.query(kLong);
   ASSERT_TRUE(inventory.ok()) << inventory.error().message();
   EXPECT_EQ(inventory->driver_version, "550.163.01");

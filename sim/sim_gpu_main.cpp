@@ -121,4 +121,6 @@ int run(int argc, char** argv) {
 }  // namespace
 }  // namespace autodl::sim
 
-int main(int argc, char** argv) { return autodl::sim::run(argc, argv); }
+int main(int argc, char** argv) {
+  return autodl::sim::run(argc, argv);
+}

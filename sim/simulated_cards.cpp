@@ -154,10 +154,11 @@ Status SimulatedCards::report_load(const InstanceId& instance, const std::vector
       found->process_count = static_cast<std::uint32_t>(count);
       for (std::size_t i = 0; i < count; ++i)
         // Which process has how much isn't known from outside: equal parts.
-        found->processes[i] = {.pid = load.pids[i],
-                               .memory_bytes = found->memory_used / static_cast<std::int64_t>(count),
-                               .sm_percent = found->gpu_percent / static_cast<std::int32_t>(count),
-                               .memory_percent = 0};
+        found->processes[i] = {
+            .pid = load.pids[i],
+            .memory_bytes = found->memory_used / static_cast<std::int64_t>(count),
+            .sm_percent = found->gpu_percent / static_cast<std::int32_t>(count),
+            .memory_percent = 0};
     }
     return {};
   }));

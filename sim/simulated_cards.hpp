@@ -19,10 +19,10 @@
 namespace autodl::sim {
 
 struct SimulatedCardsConfig {
-  std::string state_path;   // the host's state file
-  std::string folder;       // "/run/autodl-sim"
-  std::string library;      // the built libnvidia-ml.so.1
-  std::string nvidia_smi;   // the built nvidia-smi (static)
+  std::string state_path;  // the host's state file
+  std::string folder;      // "/run/autodl-sim"
+  std::string library;     // the built libnvidia-ml.so.1
+  std::string nvidia_smi;  // the built nvidia-smi (static)
 };
 
 class SimulatedCards final : public CardProvider {

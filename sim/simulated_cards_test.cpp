@@ -78,8 +78,7 @@ TEST_F(Cards, Load_ShowsOnHostAndInside_AndEndsAtRelease) {
   ASSERT_TRUE(cards_->state().set_fault(ids_[1], ADLSIM_CARD_LOST).ok());
   ASSERT_TRUE(cards_->report_load(kInstance, {load}).ok());
   EXPECT_EQ(view().cards.at(0).fault, ADLSIM_CARD_LOST);
-  for (int again = 0; again < 2; ++again)
-    ASSERT_TRUE(cards_->release(kInstance, {ids_[1]}).ok());
+  for (int again = 0; again < 2; ++again) ASSERT_TRUE(cards_->release(kInstance, {ids_[1]}).ok());
   EXPECT_EQ(cards_->state().snapshot()->cards[1].memory_used, 0);
   EXPECT_EQ(cards_->state().snapshot()->cards[1].process_count, 0U);
   EXPECT_FALSE(fs::exists(folder_ + "/sim/instances/" + kInstance.str()));

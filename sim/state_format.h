@@ -65,7 +65,7 @@ struct adlsim_card {
   uint32_t pci_device_id, pci_subsystem_id; /* device << 16 | vendor */
   int32_t minor;                            /* of /dev/nvidia<minor> */
   int32_t brand, architecture, cc_major, cc_minor, cores;
-  int32_t fault;                            /* enum adlsim_card_fault */
+  int32_t fault; /* enum adlsim_card_fault */
   int64_t memory_total, memory_reserved;
   int64_t memory_used; /* of programs, without the reserved part */
   int32_t gpu_percent, memory_percent, encoder_percent, decoder_percent;

@@ -39,9 +39,9 @@ static int read_head(int fd, struct adlsim_slot_head* head, uint64_t* slot_offse
   if (sys_pread(fd, &header, sizeof header, 0) != (long)sizeof header) return 0;
   if (!header_is_ours(&header)) return 0;
   *slot_offset = sizeof header + header.active * sizeof(struct adlsim_slot);
-  if (sys_pread(fd, head, sizeof *head, *slot_offset) != (long)sizeof *head)
+  if (sys_pread(fd, head, sizeof *head, *slot_offset) != (long)sizeof *head) return 0;
+  if (head->checksum != adlsim_checksum(head, offsetof(struct adlsim_slot_head, checksum)))
     return 0;
-  if (head->checksum != adlsim_checksum(head, offsetof(struct adlsim_slot_head, checksum))) return 0;
   if (head->card_count > ADLSIM_CARDS_MAX) return 0;
   head->driver_version[sizeof head->driver_version - 1] = 0;
   head->nvml_version[sizeof head->nvml_version - 1] = 0;

@@ -34,9 +34,15 @@ static inline long sys_read(int fd, void* data, size_t bytes) {
 static inline long sys_pread(int fd, void* data, size_t bytes, uint64_t offset) {
   return sys_call4(17, fd, (long)data, (long)bytes, (long)offset);
 }
-static inline void sys_close(int fd) { sys_call4(3, fd, 0, 0, 0); }
-static inline void sys_yield(void) { sys_call4(24, 0, 0, 0, 0); }
-static inline long sys_access(const char* path) { return sys_call4(21, (long)path, 4, 0, 0); }
+static inline void sys_close(int fd) {
+  sys_call4(3, fd, 0, 0, 0);
+}
+static inline void sys_yield(void) {
+  sys_call4(24, 0, 0, 0, 0);
+}
+static inline long sys_access(const char* path) {
+  return sys_call4(21, (long)path, 4, 0, 0);
+}
 static inline void sys_sleep_ms(uint32_t ms) {
   struct sys_time time = {ms / 1000, (int64_t)(ms % 1000) * 1000000};
   sys_call4(35, (long)&time, 0, 0, 0);

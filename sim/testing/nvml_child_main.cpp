@@ -3,4 +3,6 @@
 // The NVML child alone, for tests: `autodld nvml-child` without the rest of autodld.
 #include "gpu/nvml_inventory.hpp"
 
-int main(int argc, char** argv) { return autodl::nvml_child_main(argc, argv); }
+int main(int argc, char** argv) {
+  return autodl::nvml_child_main(argc, argv);
+}

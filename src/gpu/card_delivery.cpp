@@ -22,9 +22,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::array<const char*, 5> kLibraryFolders = {
-    "usr/lib/x86_64-linux-gnu", "usr/lib/x86_64-linux-gnu/nvidia/current", "usr/lib64",
-    "usr/lib64/nvidia", "usr/lib"};
+constexpr std::array<const char*, 5> kLibraryFolders = {"usr/lib/x86_64-linux-gnu",
+                                                        "usr/lib/x86_64-linux-gnu/nvidia/current",
+                                                        "usr/lib64", "usr/lib64/nvidia", "usr/lib"};
 constexpr std::array<const char*, 2> kBinaries = {"nvidia-smi", "nvidia-debugdump"};
 // nvidia-modeset and /dev/dri are for screens: tenants compute.
 constexpr std::array<const char*, 3> kControlNodes = {"nvidiactl", "nvidia-uvm",
@@ -37,11 +37,13 @@ bool is_version(const std::string& text) {
          text.find_first_not_of("0123456789.") == std::string::npos;
 }
 
-std::string name_of(const std::string& path) { return path.substr(path.rfind('/') + 1); }
+std::string name_of(const std::string& path) {
+  return path.substr(path.rfind('/') + 1);
+}
 
 DeviceNode node_at(const std::string& path) {
   DeviceNode node{.host_path = path, .container_path = path};
-  struct stat info {};
+  struct stat info{};
   if (stat(path.c_str(), &info) == 0 && S_ISCHR(info.st_mode)) {
     node.major = major(info.st_rdev);
     node.minor = minor(info.st_rdev);
@@ -126,12 +128,12 @@ Result<CardDelivery> plan_delivery(const Inventory& inventory, const std::vector
     const auto found = std::find_if(inventory.cards.begin(), inventory.cards.end(),
                                     [&](const CardInfo& card) { return card.id == id; });
     if (found == inventory.cards.end() || !found->minor || !found->problem.empty())
-      return Error(ErrorKind::kNotFound, "unknown_card",
-                   found == inventory.cards.end()
-                       ? fmt::format("this machine has no card '{}'", id.str())
-                       : fmt::format("card '{}' can't be used: {}", id.str(),
-                                     found->problem.empty() ? "it has no minor number"
-                                                            : found->problem));
+      return Error(
+          ErrorKind::kNotFound, "unknown_card",
+          found == inventory.cards.end()
+              ? fmt::format("this machine has no card '{}'", id.str())
+              : fmt::format("card '{}' can't be used: {}", id.str(),
+                            found->problem.empty() ? "it has no minor number" : found->problem));
     delivery.devices.push_back(node_at(fmt::format("/dev/nvidia{}", *found->minor)));
   }
   delivery.devices.insert(delivery.devices.end(), files.control.begin(), files.control.end());

@@ -26,7 +26,7 @@ inline constexpr const char* kDriverFolderInside = "/usr/lib/autodl-nvidia";
 struct DriverFiles {
   std::string version;
   struct Library {
-    std::string path;   // "/usr/lib/x86_64-linux-gnu/libcuda.so.550.163.01"
+    std::string path;    // "/usr/lib/x86_64-linux-gnu/libcuda.so.550.163.01"
     std::string soname;  // "libcuda.so.1"; empty: none
     bool operator==(const Library&) const = default;
   };
@@ -37,7 +37,8 @@ struct DriverFiles {
 };
 
 // Looks below `root` ("/" but for tests) for all that carries exactly this version in its name.
-// Errors: bad_driver_version, driver_files_missing (no libcuda of that version: says where it looked).
+// Errors: bad_driver_version, driver_files_missing (no libcuda of that version: says where it
+// looked).
 Result<DriverFiles> find_driver_files(const std::string& root, const std::string& version);
 
 // Pure: what these cards need inside. `folder` is the prepared folder on the host.

@@ -40,7 +40,7 @@ struct CardDelivery {
 // What a run does to one card, as the node sees it from outside (its cgroup).
 struct CardLoad {
   CardId card;
-  int utilization_percent = 0;  // 0…100
+  int utilization_percent = 0;         // 0…100
   std::int64_t memory_used_bytes = 0;  // of the run, without the driver's own part
   std::vector<std::int64_t> pids;      // host pids that use the card
   bool operator==(const CardLoad&) const = default;

@@ -11,7 +11,9 @@ namespace {
 
 namespace json = boost::json;
 
-json::object device_node(const std::string& path) { return {{"path", path}}; }
+json::object device_node(const std::string& path) {
+  return {{"path", path}};
+}
 
 json::object device(const std::string& name, json::array nodes) {
   return {{"name", name}, {"containerEdits", json::object{{"deviceNodes", std::move(nodes)}}}};

@@ -25,8 +25,7 @@ TEST(CdiSpec_OfMachine, NamesEachUsableCardOnce) {
   std::vector<std::string> names;
   for (const auto& device : spec.at("devices").as_array())
     names.emplace_back(device.at("name").as_string().c_str());
-  EXPECT_EQ(names,
-            (std::vector<std::string>{"0", "GPU-fake-0", "2", "GPU-fake-2", "all"}));
+  EXPECT_EQ(names, (std::vector<std::string>{"0", "GPU-fake-0", "2", "GPU-fake-2", "all"}));
   EXPECT_EQ(spec.at_pointer("/devices/0/containerEdits/deviceNodes/0/path"), "/dev/nvidia4");
   EXPECT_EQ(spec.at_pointer("/devices/4/containerEdits/deviceNodes").as_array().size(), 2U);
   EXPECT_EQ(spec.at_pointer("/containerEdits/mounts/1/containerPath"),

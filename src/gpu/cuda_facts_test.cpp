@@ -11,11 +11,11 @@ TEST(MaxCuda_OfDriver, FollowsTheBranch) {
   const struct {
     const char* driver;
     std::optional<int> cuda;
-  } rows[] = {
-      {"450.80.02", 11000}, {"515.65.01", 11070},  {"525.85.12", 12000},    {"535.104.05", 12020},
-      {"536.40", 12020},    {"550.163.01", 12040}, {"565.57.01", 12070},    {"580.95.05", 13000},
-      {"999.1", 13020},     {"550", 12040},        {"390.157", std::nullopt}, {"", std::nullopt},
-      {"v550.1", std::nullopt}, {"550x", std::nullopt}};
+  } rows[] = {{"450.80.02", 11000},     {"515.65.01", 11070},      {"525.85.12", 12000},
+              {"535.104.05", 12020},    {"536.40", 12020},         {"550.163.01", 12040},
+              {"565.57.01", 12070},     {"580.95.05", 13000},      {"999.1", 13020},
+              {"550", 12040},           {"390.157", std::nullopt}, {"", std::nullopt},
+              {"v550.1", std::nullopt}, {"550x", std::nullopt}};
   for (const auto& row : rows) EXPECT_EQ(max_cuda_of_driver(row.driver), row.cuda) << row.driver;
 }
 

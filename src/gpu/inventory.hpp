@@ -23,14 +23,14 @@ struct CardProcess {
 
 // What the driver tells of a card. What it can't tell is nullopt, never zero.
 struct CardInfo {
-  CardId id;                   // "GPU-5a1e…"; empty only where the card doesn't answer at all
-  int index = 0;               // NVML's; changes with the set of cards: never store it
-  std::string model;           // as the driver says it: "NVIDIA GeForce RTX 3090"
-  std::string pci_bus_id;      // "00000000:3B:00.0"
-  std::optional<int> minor;    // of /dev/nvidia<minor>; need not equal the index
+  CardId id;                 // "GPU-5a1e…"; empty only where the card doesn't answer at all
+  int index = 0;             // NVML's; changes with the set of cards: never store it
+  std::string model;         // as the driver says it: "NVIDIA GeForce RTX 3090"
+  std::string pci_bus_id;    // "00000000:3B:00.0"
+  std::optional<int> minor;  // of /dev/nvidia<minor>; need not equal the index
   std::optional<int> compute_capability;  // major * 10 + minor: 86
   std::optional<std::int64_t> memory_bytes;
-  std::optional<std::int64_t> memory_used_bytes;  // with what the driver keeps for itself
+  std::optional<std::int64_t> memory_used_bytes;      // with what the driver keeps for itself
   std::optional<std::int64_t> memory_reserved_bytes;  // the driver's own part of it
   std::optional<int> utilization_percent;
   std::optional<int> memory_utilization_percent;
@@ -41,7 +41,7 @@ struct CardInfo {
   std::optional<int> sm_clock_mhz;
   std::optional<int> memory_clock_mhz;
   std::optional<std::vector<CardProcess>> processes;
-  std::string problem;         // why the card is unusable: "GPU is lost"; empty: it answers
+  std::string problem;  // why the card is unusable: "GPU is lost"; empty: it answers
   bool operator==(const CardInfo&) const = default;
 };
 

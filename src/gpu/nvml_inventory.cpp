@@ -53,8 +53,7 @@ Error timeout(std::chrono::milliseconds deadline) {
 }
 
 Error crashed(std::string_view how) {
-  return Error(ErrorKind::kUnavailable, "nvml_crashed",
-               fmt::format("the NVML child {}", how),
+  return Error(ErrorKind::kUnavailable, "nvml_crashed", fmt::format("the NVML child {}", how),
                "if it goes on, check that libnvidia-ml and the kernel module are of one version");
 }
 
@@ -112,16 +111,15 @@ Status NvmlInventory::start_child() {
   posix_spawnattr_setsigmask(&settings.attributes, &none);
   posix_spawnattr_setsigdefault(&settings.attributes, &all);
   posix_spawnattr_setpgroup(&settings.attributes, 0);
-  posix_spawnattr_setflags(&settings.attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF |
-                                                     POSIX_SPAWN_SETPGROUP);
+  posix_spawnattr_setflags(&settings.attributes,
+                           POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETPGROUP);
   auto argv = config_.child_argv;
   std::vector<std::string> env;
   for (const auto& [name, value] : config_.env) env.push_back(name + "=" + value);
   pid_t pid = 0;
   const int error = posix_spawn(&pid, argv.front().c_str(), &settings.files, &settings.attributes,
                                 pointers(argv).data(), pointers(env).data());
-  if (error != 0)
-    return errno_error(fmt::format("start the NVML child '{}'", argv.front()), error);
+  if (error != 0) return errno_error(fmt::format("start the NVML child '{}'", argv.front()), error);
   pid_ = pid;
   socket_ = std::move(ours);
   return {};
@@ -133,8 +131,8 @@ void NvmlInventory::drop_child(const std::string& why) {
   socket_.reset();
   reap();
   ++restarts_;
-  backoff_ = backoff_.count() == 0 ? config_.backoff_first
-                                   : std::min(backoff_ * 2, config_.backoff_max);
+  backoff_ =
+      backoff_.count() == 0 ? config_.backoff_first : std::min(backoff_ * 2, config_.backoff_max);
   not_before_ = clock_.steady_now() + backoff_;
   last_problem_ = why;
   log_warn("gpu", "{}; started again in {} ms", why, backoff_.count());

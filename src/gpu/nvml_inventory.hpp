@@ -62,11 +62,11 @@ class NvmlInventory final : public GpuInventory {
   mutable std::mutex mutex_;
   pid_t pid_ = 0;
   UniqueFd socket_;
-  std::vector<pid_t> dying_;        // killed, not yet reaped
+  std::vector<pid_t> dying_;  // killed, not yet reaped
   std::chrono::milliseconds backoff_{0};
   SteadyTime not_before_{};
   std::string last_problem_;
-  std::vector<CardInfo> known_;     // of the last answer: a lost card keeps its UUID
+  std::vector<CardInfo> known_;  // of the last answer: a lost card keeps its UUID
   std::uint64_t restarts_ = 0;
 };
 

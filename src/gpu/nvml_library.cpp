@@ -132,8 +132,8 @@ void NvmlLibrary::read_memory(Device device, CardInfo& card) const {
 // nullopt where neither list can be told; one of the two is enough.
 std::optional<std::vector<CardProcess>> NvmlLibrary::processes(Device device) const {
   std::optional<std::vector<CardProcess>> all;
-  for (const char* name : {"nvmlDeviceGetComputeRunningProcesses_v3",
-                           "nvmlDeviceGetGraphicsRunningProcesses_v3"}) {
+  for (const char* name :
+       {"nvmlDeviceGetComputeRunningProcesses_v3", "nvmlDeviceGetGraphicsRunningProcesses_v3"}) {
     auto* get = symbol<int (*)(Device, unsigned*, Process*)>(name);
     if (get == nullptr) continue;
     std::vector<Process> list(64);
@@ -199,8 +199,7 @@ CardInfo NvmlLibrary::read_card(unsigned index) const {
 
 Result<Inventory> NvmlLibrary::read(const std::string& path) {
   // A bare name is looked up by the loader; a path that isn't there means: no driver here.
-  if (library_ == nullptr && path.find('/') != std::string::npos &&
-      access(path.c_str(), F_OK) != 0)
+  if (library_ == nullptr && path.find('/') != std::string::npos && access(path.c_str(), F_OK) != 0)
     return Inventory{};
   if (auto status = open(path); !status.ok()) {
     const bool absent = library_ == nullptr && path.find('/') == std::string::npos &&

@@ -38,9 +38,9 @@ TEST(NvmlProtocol_Garbage_IsAnError, NotACrash) {
 }
 
 TEST(NvmlProtocol_WrongTypes_AreNotTold, NeverZero) {
-  const auto parsed = parse_inventory(
-      R"({"cards":[{"uuid":7,"memory":-1,"temperature":"hot","fan":9999999999,)"
-      R"("utilization":1.5,"model":"a\u001b[31m\nb"}]})");
+  const auto parsed =
+      parse_inventory(R"({"cards":[{"uuid":7,"memory":-1,"temperature":"hot","fan":9999999999,)"
+                      R"("utilization":1.5,"model":"a\u001b[31m\nb"}]})");
   ASSERT_TRUE(parsed.ok());
   const auto& card = parsed->cards.at(0);
   EXPECT_TRUE(card.id.empty());

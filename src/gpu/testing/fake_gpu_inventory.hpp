@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The autodl authors
 // SPDX-License-Identifier: Apache-2.0
-// FakeGpuInventory and FakeCardProvider: scripted cards for tests and the simulation. Deterministic,
-// no files, no processes. One thread.
+// FakeGpuInventory and FakeCardProvider: scripted cards for tests and the simulation.
+// Deterministic, no files, no processes. One thread.
 #pragma once
 
 #include <fmt/format.h>
@@ -54,8 +54,8 @@ class FakeGpuInventory final : public GpuInventory {
     return inventory;
   }
 
-  Inventory inventory{.driver_version = "550.163.01", .cuda_version = 12040, .simulated = true,
-                      .cards = {}};
+  Inventory inventory{
+      .driver_version = "550.163.01", .cuda_version = 12040, .simulated = true, .cards = {}};
   std::optional<Error> next_error;  // answered once
   int queries = 0;
 };
