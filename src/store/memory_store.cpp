@@ -1,0 +1,159 @@
+// SPDX-FileCopyrightText: 2026 The autodl authors
+// SPDX-License-Identifier: Apache-2.0
+#include "store/memory_store.hpp"
+
+#include <fmt/format.h>
+
+namespace autodl {
+namespace {
+
+std::string key_of(const AccountRow& row) {
+  return row.id.str();
+}
+std::string key_of(const InstanceRow& row) {
+  return row.id.str();
+}
+std::string key_of(const RunRow& row) {
+  return row.id.str();
+}
+std::string key_of(const TokenRow& row) {
+  return row.hash;
+}
+std::string key_of(const AccessKeyRow& row) {
+  return row.key_id;
+}
+std::string key_of(const SshKeyRow& row) {
+  return row.id;
+}
+std::string key_of(const BalanceRow& row) {
+  return fmt::format("{} {} {}", row.account.str(), to_string(row.book), row.run.str());
+}
+std::string key_of(const IdempotencyRow& row) {
+  return row.account.str() + " " + row.key;
+}
+std::string key_of(const NonceRow& row) {
+  return row.key_id + " " + row.nonce;
+}
+std::string key_of(const IntervalRow& row) {
+  return fmt::format("{} {:08}", row.run.str(), row.number);
+}
+std::int64_t key_of(const Event& row) {
+  return row.seq;
+}
+std::int64_t key_of(const LedgerEntry& row) {
+  return row.seq;
+}
+
+template <class Key, class Row>
+void put(std::map<Key, Row>& table, const std::vector<Row>& rows) {
+  for (const auto& row : rows) table[key_of(row)] = row;
+}
+
+template <class Key, class Row>
+std::vector<Row> all(const std::map<Key, Row>& table) {
+  std::vector<Row> rows;
+  for (const auto& [key, row] : table) rows.push_back(row);
+  return rows;
+}
+
+template <class Key, class Row>
+Status check_appended(const std::map<Key, Row>& table, const std::vector<Row>& rows) {
+  for (const auto& row : rows) {
+    if (table.contains(key_of(row))) {
+      return Error(ErrorKind::kInternal, "duplicate_row",
+                   fmt::format("a second row under key {}", key_of(row)));
+    }
+  }
+  return {};
+}
+
+template <class Row>
+std::vector<Row> select(const std::map<std::int64_t, Row>& table, const AccountId& account,
+                        const InstanceId& instance, std::int64_t after, std::size_t limit) {
+  std::vector<Row> rows;
+  for (auto at = table.upper_bound(after); at != table.end() && rows.size() < limit; ++at) {
+    const Row& row = at->second;
+    if (!account.empty() && row.account != account) continue;
+    if (!instance.empty() && row.instance != instance) continue;
+    rows.push_back(row);
+  }
+  return rows;
+}
+
+}  // namespace
+
+bool Batch::empty() const {
+  return accounts.empty() && instances.empty() && runs.empty() && tokens.empty() &&
+         access_keys.empty() && ssh_keys.empty() && balances.empty() && idempotency.empty() &&
+         nonces.empty() && events.empty() && entries.empty() && intervals.empty() &&
+         !forget_nonces_before && !forget_idempotency_before;
+}
+
+Result<Snapshot> MemoryStore::load() {
+  Snapshot snapshot;
+  snapshot.cluster = cluster_;
+  snapshot.epoch = ++epoch_;
+  snapshot.accounts = all(accounts_);
+  snapshot.instances = all(instances_);
+  snapshot.runs = all(runs_);
+  snapshot.tokens = all(tokens_);
+  snapshot.access_keys = all(access_keys_);
+  snapshot.ssh_keys = all(ssh_keys_);
+  snapshot.balances = all(balances_);
+  snapshot.idempotency = all(idempotency_);
+  snapshot.nonces = all(nonces_);
+  snapshot.intervals = all(intervals_);
+  snapshot.last_event_seq = events_.empty() ? 0 : events_.rbegin()->first;
+  snapshot.last_entry_seq = entries_.empty() ? 0 : entries_.rbegin()->first;
+  return snapshot;
+}
+
+Status MemoryStore::check_new(const Batch& batch) const {
+  ADL_TRY_STATUS(check_appended(events_, batch.events));
+  ADL_TRY_STATUS(check_appended(entries_, batch.entries));
+  ADL_TRY_STATUS(check_appended(intervals_, batch.intervals));
+  return check_appended(nonces_, batch.nonces);
+}
+
+Status MemoryStore::commit(const Batch& batch) {
+  const bool fails = fail_in_ > 0 && --fail_in_ == 0;
+  const Error failure(ErrorKind::kUnavailable, "store_failed", "commit: the disk failed (planted)");
+  if (fails && !fail_applied_) return failure;
+  ADL_TRY_STATUS(check_new(batch));
+  put(accounts_, batch.accounts);
+  put(instances_, batch.instances);
+  put(runs_, batch.runs);
+  put(tokens_, batch.tokens);
+  put(access_keys_, batch.access_keys);
+  put(ssh_keys_, batch.ssh_keys);
+  put(balances_, batch.balances);
+  std::erase_if(balances_, [](const auto& item) {
+    return !item.second.run.empty() && item.second.amount_micro == 0;
+  });
+  put(idempotency_, batch.idempotency);
+  put(nonces_, batch.nonces);
+  put(events_, batch.events);
+  put(entries_, batch.entries);
+  put(intervals_, batch.intervals);
+  if (const auto before = batch.forget_nonces_before) {
+    std::erase_if(nonces_, [&](const auto& item) { return item.second.at < *before; });
+  }
+  if (const auto before = batch.forget_idempotency_before) {
+    std::erase_if(idempotency_, [&](const auto& item) { return item.second.at < *before; });
+  }
+  if (fails) return failure;
+  return {};
+}
+
+Result<std::vector<Event>> MemoryStore::events(const AccountId& account, const InstanceId& instance,
+                                               std::int64_t after, std::size_t limit) {
+  return select(events_, account, instance, after, limit);
+}
+
+Result<std::vector<LedgerEntry>> MemoryStore::entries(const AccountId& account,
+                                                      const InstanceId& instance,
+                                                      std::int64_t after, std::size_t limit) {
+  return select(entries_, account, instance, after, limit);
+}
+
+}  // namespace autodl
