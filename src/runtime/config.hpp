@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-namespace autodl {
+namespace autodl::runtime {
 
 struct RuntimeConfig {
   std::string state_dir;          // durable: disks, logs, image records (0700)
@@ -34,4 +34,4 @@ struct RuntimeConfig {
   int log_runs_kept = 20;         // per instance
 };
 
-}  // namespace autodl
+}  // namespace autodl::runtime

@@ -72,6 +72,8 @@ struct ContainerStatus {
   std::string exit_record;        // what init left in boot/exit.json (≤ 4 KiB, hostile); may be empty
   bool out_of_memory = false;     // the memory cgroup killed something during the run
   std::int64_t memory_peak_bytes = 0;
+  // When PID 1 ended, UTC: the modification time of conmon's exit file (outside the tenant's reach).
+  std::optional<std::int64_t> exited_utc_ms;
 };
 
 struct FoundInstance {
@@ -116,6 +118,8 @@ class ContainerRuntime {
   virtual Result<Namespaces> namespaces(const InstanceId& id, std::uint32_t slot) = 0;
   virtual std::string log_path(const InstanceId& id, const RunId& run) = 0;
   virtual Result<std::int64_t> disk_used_bytes(const InstanceId& id) = 0;
+  // CPU time that the container's processes have used so far; nullopt where there is none.
+  virtual std::optional<std::int64_t> cpu_time_ns(const InstanceId&) { return std::nullopt; }
 };
 
 }  // namespace autodl
