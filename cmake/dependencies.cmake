@@ -18,7 +18,8 @@ option(ADL_FUZZ "build the libFuzzer targets" OFF)
 add_library(adl_flags INTERFACE)
 target_compile_options(adl_flags INTERFACE
   $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra -Wpedantic -Wshadow -Wsign-conversion -Wconversion
-    -Wnon-virtual-dtor -Woverloaded-virtual -Wold-style-cast -Wimplicit-fallthrough -Werror>)
+    -Wnon-virtual-dtor -Woverloaded-virtual -Wold-style-cast -Wimplicit-fallthrough
+    -Wno-missing-designated-field-initializers -Wno-missing-field-initializers -Werror>)
 target_include_directories(adl_flags INTERFACE ${CMAKE_SOURCE_DIR}/src)
 target_link_libraries(adl_flags INTERFACE fmt::fmt)
 if(ADL_SANITIZE)
