@@ -131,16 +131,17 @@ static const char *base_name(const char *path) {
     return slash == NULL ? path : slash + 1;
 }
 
-// Becomes `shell`; returns only where that can't be executed.
+// Becomes `shell`; returns only where that can't be executed. SHELL names it, unless the environment file has one.
 static void become(const char *shell, char **arguments, int login) {
+    static int shell_is_given = -1;
     const char *name = base_name(shell);
     int is_bash = strcmp(name, "bash") == 0;
     int is_sh = strcmp(name, "sh") == 0 || strcmp(name, "dash") == 0 || strcmp(name, "ash") == 0;
-    if (getuid() == 0) {
-        setenv("SHELL", shell, getenv("SHELL") == NULL || strcmp(base_name(getenv("SHELL")), "autodl-shell") == 0);
-    } else {
-        setenv("SHELL", shell, 1);
+    if (shell_is_given < 0) {
+        const char *given = getenv("SHELL"); // sshd's own word is this program
+        shell_is_given = given != NULL && strcmp(base_name(given), "autodl-shell") != 0;
     }
+    if (!shell_is_given) setenv("SHELL", shell, 1);
     if (!login) {
         arguments[0] = (char *)name;
         execv(shell, arguments);
