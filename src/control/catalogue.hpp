@@ -2,14 +2,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // ImageCatalogue: names and aliases people write -> the reference the node is told.
 //
-// TOML (images/catalogue.toml): one [[image]] table per entry with name, aliases (list; with
-// `cpu_aliases` the ones that stand in for a CUDA image and so lose CUDA), reference (default: the
-// name), description, cuda ("12.4": the least CUDA of the driver; none: a CPU image).
+// TOML (images/catalogue.toml): one [[image]] table per entry with name, aliases (a list: names
+// that it stands in for; several entries may share one, the driver decides), reference (default:
+// the name), description, cuda ("12.4": the least CUDA of the driver; none: a CPU image).
 #pragma once
 
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/result.hpp"

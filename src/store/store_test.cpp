@@ -193,10 +193,9 @@ TYPED_TEST(StoreContract, EventsArePagedAndFiltered) {
   const auto seqs = [&](const char* account, const char* instance, std::int64_t after,
                         std::size_t limit) {
     std::vector<std::int64_t> out;
-    for (const auto& event :
-         *this->fixture.get().events(AccountId(account), InstanceId(instance), after, limit)) {
-      out.push_back(event.seq);
-    }
+    const auto page =
+        this->fixture.get().events(AccountId(account), InstanceId(instance), after, limit);
+    for (const auto& event : *page) out.push_back(event.seq);
     return out;
   };
   using V = std::vector<std::int64_t>;
