@@ -26,7 +26,7 @@ constexpr FieldRule kRules[] = {
     {"TransferRequest", "size", true, 0, std::int64_t{1} << 46, 0, 0},
     {"TransferRequest", "mode", false, 0, 07777, 0, 0},
     {"TransferRequest", "mtime_ms", false, 0, kMillisMax, 0, 0},
-    {"TransferRequest", "sha256", false, kAnyMin, kAnyMax, 64, 0},
+    {"TransferRequest", "sha256", true, kAnyMin, kAnyMax, 64, 0},
     {"DirectoryRequest", "path", true, kAnyMin, kAnyMax, 4'096, 0},
     {"DirectoryRequest", "mode", false, 0, 07777, 0, 0},
     {"AccountRequest", "name", true, kAnyMin, kAnyMax, 256, 0},

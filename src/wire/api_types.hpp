@@ -56,7 +56,7 @@ struct TransferRequest {
   std::int64_t size = 0;
   std::int64_t mode = 0644;
   std::optional<std::int64_t> mtime_ms;
-  std::optional<std::string> sha256;
+  std::string sha256;
   ADL_API_TYPE(TransferRequest, path, size, mode, mtime_ms, sha256)
 };
 
@@ -319,7 +319,7 @@ struct Monitor {
   std::optional<std::int64_t> cpu_percent;
   std::optional<std::int64_t> memory_used_bytes;
   std::optional<std::int64_t> memory_limit_bytes;
-  std::int64_t disk_used_bytes = 0;
+  std::optional<std::int64_t> disk_used_bytes;
   std::int64_t disk_bytes = 0;
   ADL_API_TYPE(Monitor, gpus, cpu_percent, memory_used_bytes, memory_limit_bytes, disk_used_bytes,
                disk_bytes)
@@ -397,13 +397,11 @@ struct Node {
   bool reachable = false;
   std::string boot_id;
   std::string driver_version;
-  std::int64_t cuda_version = 0;
   bool simulated_cards = false;
   std::int64_t cards = 0;
-  std::int64_t instances = 0;
   std::vector<std::string> unknown_instances;
-  ADL_API_TYPE(Node, id, reachable, boot_id, driver_version, cuda_version, simulated_cards, cards,
-               instances, unknown_instances)
+  ADL_API_TYPE(Node, id, reachable, boot_id, driver_version, simulated_cards, cards,
+               unknown_instances)
 };
 
 struct Card {

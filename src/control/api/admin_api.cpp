@@ -1,0 +1,54 @@
+// SPDX-FileCopyrightText: 2026 The autodl authors
+// SPDX-License-Identifier: Apache-2.0
+// What operators do: accounts, credit, nodes, cards.
+#include "control/api/api.hpp"
+#include "control/api/to_api.hpp"
+#include "wire/api_json.hpp"
+
+namespace autodl {
+namespace {
+
+Result<http::Response> list_accounts(ControlCore& core, const CallContext&) {
+  return json_response(200, api::page_json(all_to_api(core.accounts()), std::nullopt));
+}
+
+Result<http::Response> create_account(ControlCore& core, const CallContext& call) {
+  ADL_TRY(body, api::from_json<api::AccountRequest>(call.request.body));
+  const auto role = parse_role(body.role);
+  if (!role) return Error(ErrorKind::kInvalid, "bad_role", "'/role' must be user or operator");
+  ADL_TRY(account, core.create_account(call.context, body.name, *role));
+  auto response = json_response(201, api::to_json(to_api(account)));
+  response.headers.add("Cache-Control", "no-store");
+  return response;
+}
+
+Result<http::Response> credit(ControlCore& core, const CallContext& call) {
+  ADL_TRY(body, api::from_json<api::CreditRequest>(call.request.body));
+  const AccountId account(call.request.param("id"));
+  ADL_TRY(view, core.credit(call.context, account, body.amount_micro, body.reason));
+  return json_response(200, api::to_json(to_api(view)));
+}
+
+Result<http::Response> list_nodes(ControlCore& core, const CallContext&) {
+  return json_response(200, api::page_json(all_to_api(core.nodes()), std::nullopt));
+}
+
+Result<http::Response> list_cards(ControlCore& core, const CallContext&) {
+  return json_response(200, api::page_json(all_to_api(core.cards()), std::nullopt));
+}
+
+}  // namespace
+
+void add_admin_routes(http::Router& router, Api& api) {
+  CallOptions operators;
+  operators.operator_only = true;
+  CallOptions secret = operators;
+  secret.remember = false;  // the answer has secrets, which are shown once and kept nowhere
+  add_call(router, api, "GET", "/api/v1/admin/accounts", list_accounts, operators);
+  add_call(router, api, "POST", "/api/v1/admin/accounts", create_account, secret);
+  add_call(router, api, "POST", "/api/v1/admin/accounts/{id}/credit", credit, operators);
+  add_call(router, api, "GET", "/api/v1/admin/nodes", list_nodes, operators);
+  add_call(router, api, "GET", "/api/v1/admin/cards", list_cards, operators);
+}
+
+}  // namespace autodl

@@ -1,0 +1,141 @@
+// SPDX-FileCopyrightText: 2026 The autodl authors
+// SPDX-License-Identifier: Apache-2.0
+// Instances: create, list, show, start, stop, release, runs, monitor.
+#include "control/api/api.hpp"
+#include "control/api/failures.hpp"
+#include "control/api/query_values.hpp"
+#include "control/api/to_api.hpp"
+#include "wire/api_json.hpp"
+
+namespace autodl {
+namespace {
+
+CreateRequest to_request(api::CreateInstance&& body) {
+  CreateRequest request;
+  request.name = std::move(body.name);
+  request.image = std::move(body.image);
+  request.command = std::move(body.command);
+  request.gpu_type = std::move(body.gpu_type);
+  request.gpu_count = body.gpu_count;
+  request.disk_bytes = body.disk_bytes;
+  request.max_runtime_s = body.max_runtime_s;
+  request.env = std::move(body.env);
+  request.workdir = std::move(body.workdir);
+  request.restart = std::move(body.restart);
+  request.ssh_keys = std::move(body.ssh_keys);
+  request.allow_cpu_image = body.allow_cpu_image;
+  return request;
+}
+
+// Near names, where the error is about an unknown one.
+boost::json::object candidates_for(const Error& error, const ControlCore& core,
+                                   const ImageCatalogue& catalogue, const CreateRequest& request) {
+  boost::json::array names;
+  if (error.code() == "unknown_image")
+    for (const auto& name : catalogue.candidates(request.image)) names.emplace_back(name);
+  if (error.code() == "unknown_card" || error.code() == "gpu_type_required")
+    for (const auto& type : core.gpu_types()) names.emplace_back(type.name);
+  boost::json::object extra;
+  if (!names.empty()) extra["candidates"] = std::move(names);
+  return extra;
+}
+
+Result<http::Response> create(Api* api, ControlCore& core, const CallContext& call) {
+  ADL_TRY(body, api::from_json<api::CreateInstance>(call.request.body));
+  const auto request = to_request(std::move(body));
+  const auto created = core.create_instance(call.context, call.caller.account, request);
+  if (created.ok()) return json_response(202, api::to_json(to_api(*created)));
+  auto extra = candidates_for(created.error(), core, api->catalogue, request);
+  if (extra.empty()) return created.error();
+  return failure_response(created.error(), call.request.request_id, api->clock, std::move(extra));
+}
+
+Result<http::Response> list(ControlCore& core, const CallContext& call) {
+  ADL_TRY(query, http::Query::parse(call.request.query));
+  ADL_TRY_STATUS(query.only({"state", "limit", "cursor"}));
+  ADL_TRY(limit, query_number(query, "limit", 50, 1, 200));
+  std::optional<InstanceState> state;
+  if (const auto text = query.get("state"); text && !text->empty()) {
+    state = parse_instance_state(*text);
+    if (!state)
+      return Error(ErrorKind::kInvalid, "bad_parameter", "'state' is no state of an instance",
+                   "states: created, queued, starting, running, stopping, stopped, failed, "
+                   "released");
+  }
+  const auto cursor = query.get("cursor").value_or("");
+  ADL_TRY(page,
+          core.instances(call.caller.account, state, static_cast<std::size_t>(limit), cursor));
+  return json_response(200, api::page_json(all_to_api(page.items), page.next));
+}
+
+Result<http::Response> show(ControlCore& core, const CallContext& call) {
+  ADL_TRY(view, core.instance(call.caller.account, call.request.param("id")));
+  return json_response(200, api::to_json(to_api(view)));
+}
+
+using Verb = Result<InstanceView> (ControlCore::*)(const RequestContext&, const AccountId&,
+                                                   std::string_view);
+
+Result<http::Response> do_verb(Verb verb, ControlCore& core, const CallContext& call) {
+  if (!call.request.body.empty())
+    ADL_TRY_STATUS(Status([&]() -> Status {
+      ADL_TRY(nothing, api::from_json<api::NoMembers>(call.request.body));
+      static_cast<void>(nothing);
+      return {};
+    }()));
+  ADL_TRY(view, (core.*verb)(call.context, call.caller.account, call.request.param("id")));
+  return json_response(202, api::to_json(to_api(view)));
+}
+
+Result<http::Response> runs(ControlCore& core, const CallContext& call) {
+  ADL_TRY(list_of_runs, core.runs(call.caller.account, call.request.param("id")));
+  return json_response(200, api::page_json(all_to_api(list_of_runs), std::nullopt));
+}
+
+Result<http::Response> monitor(ControlCore& core, const CallContext& call) {
+  constexpr std::int64_t kMiB = 1 << 20;
+  ADL_TRY(view, core.instance(call.caller.account, call.request.param("id")));
+  api::Monitor out;
+  out.disk_bytes = view.row.disk_bytes;
+  const bool holds = view.run && view.run->state != RunState::kEnded;
+  const auto cards = holds ? core.cards() : std::vector<CardView>{};
+  // In the order in which the run was given them: that is their index inside.
+  for (const auto& uuid : holds ? view.run->cards : std::vector<std::string>{})
+    for (const auto& card : cards) {
+      if (card.card.id.str() != uuid) continue;
+      api::GpuSample sample;
+      sample.index = static_cast<std::int64_t>(out.gpus.size());
+      sample.uuid = uuid;
+      sample.model = card.card.model;
+      sample.utilization_percent = card.card.utilization_percent;
+      if (card.card.memory_used_bytes) sample.memory_used_mib = *card.card.memory_used_bytes / kMiB;
+      sample.memory_total_mib = card.card.memory_bytes / kMiB;
+      sample.temperature_c = card.card.temperature_c;
+      out.gpus.push_back(std::move(sample));
+    }
+  return json_response(200, api::to_json(out));
+}
+
+}  // namespace
+
+void add_instance_routes(http::Router& router, Api& api) {
+  const std::string base = "/api/v1/instances";
+  const std::string one = base + "/{id}";
+  add_call(router, api, "GET", one, show);  // first: the call that is made most
+  add_call(router, api, "GET", base, list);
+  add_call(router, api, "POST", base, [self = &api](ControlCore& core, const CallContext& call) {
+    return create(self, core, call);
+  });
+  const auto add_verb = [&](const char* name, Verb verb) {
+    add_call(
+        router, api, "POST", one + "/" + name,
+        [verb](ControlCore& core, const CallContext& call) { return do_verb(verb, core, call); });
+  };
+  add_verb("start", &ControlCore::start);
+  add_verb("stop", &ControlCore::stop);
+  add_verb("release", &ControlCore::release);
+  add_call(router, api, "GET", one + "/runs", runs);
+  add_call(router, api, "GET", one + "/monitor", monitor);
+}
+
+}  // namespace autodl
