@@ -102,7 +102,7 @@ Result<std::string> SecretBox::open(std::string_view sealed_hex, std::string_vie
   return std::string(plain.begin(), plain.end() - 1);
 }
 
-std::string sha256_hex(std::string_view text) {
+std::string hash_of_token(std::string_view text) {
   std::vector<unsigned char> hash(crypto_hash_sha256_BYTES);
   crypto_hash_sha256(hash.data(), bytes_of(text), text.size());
   return to_hex(hash);

@@ -27,6 +27,6 @@ class SecretBox {
   std::array<unsigned char, 32> key_;
 };
 
-std::string sha256_hex(std::string_view text);
+std::string hash_of_token(std::string_view text);
 
 }  // namespace autodl
