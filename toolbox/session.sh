@@ -1,8 +1,9 @@
 # SPDX-FileCopyrightText: 2026 The autodl authors
 # SPDX-License-Identifier: Apache-2.0
 #
-# Start-up file of SSH sessions, for bash and plain sh: what a login shell reads, with the instance's environment put
-# back between /etc/profile (which resets PATH) and the user's own files (which have the last word).
+# Start-up file of SSH sessions, for bash and plain sh: what a login shell reads, with the
+# instance's environment put back between /etc/profile (which resets PATH) and the user's own files
+# (which have the last word).
 unset ENV
 [ -r /etc/profile ] && . /etc/profile
 eval "$(/opt/autodl/bin/autodl-shell --export)"

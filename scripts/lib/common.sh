@@ -2,7 +2,8 @@
 # SPDX-FileCopyrightText: 2026 The autodl authors
 # SPDX-License-Identifier: Apache-2.0
 #
-# What the scripts share. Source it after `set -euo pipefail`; it prints nothing and changes nothing.
+# What the scripts share. Source it after `set -euo pipefail`; it prints nothing and changes
+# nothing.
 
 # Downloaded and built things that may be thrown away at any time (never inside the repository).
 AUTODL_CACHE=${AUTODL_CACHE:-/var/cache/autodl}

@@ -2,7 +2,8 @@
 # SPDX-FileCopyrightText: 2026 The autodl authors
 # SPDX-License-Identifier: Apache-2.0
 #
-# podman with storage and configuration of its own, so that neither the host's images nor /etc/containers matter.
+# podman with storage and configuration of its own, so that neither the host's images nor
+# /etc/containers matter.
 
 # podman_at ROOT RUNROOT ARGUMENT…: the storage keeps its configuration beside its run folder.
 podman_at() {
@@ -18,7 +19,8 @@ podman_at() {
         --runtime runc --cgroup-manager cgroupfs --events-backend none "$@"
 }
 
-# load_image REFERENCE ARCHIVE ROOT RUNROOT: does nothing where the storage already holds this very image.
+# load_image REFERENCE ARCHIVE ROOT RUNROOT: does nothing where the storage already holds this very
+# image.
 load_image() {
     local reference=$1 archive=$2 root runroot want have
     root=$(realpath -m "$3")
