@@ -46,7 +46,7 @@ ProcessIdentity identity_from(const json::value& value) {
   return {object.at("pid").to_number<int>(), object.at("start_ticks").to_number<std::uint64_t>()};
 }
 
-// conmon tells on its sync pipe, one JSON object: {"pid": N}, or N < 0 and a message.
+// conmon tells on its sync pipe, one JSON object: {"data": N}; N < 0 comes with a message.
 Result<int> await_pid(int fd) {
   std::string text;
   const auto end = std::chrono::steady_clock::now() + kCreateDeadline;
@@ -64,7 +64,7 @@ Result<int> await_pid(int fd) {
   boost::system::error_code failed;
   const auto value = json::parse(text.substr(0, text.find('\n')), failed);
   const auto* object = failed ? nullptr : value.if_object();
-  const auto* pid = object != nullptr ? object->if_contains("pid") : nullptr;
+  const auto* pid = object != nullptr ? object->if_contains("data") : nullptr;
   if (pid != nullptr && pid->is_int64() && pid->as_int64() > 1)
     return static_cast<int>(pid->as_int64());
   const auto* message = object != nullptr ? object->if_contains("message") : nullptr;

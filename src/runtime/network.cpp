@@ -58,6 +58,13 @@ std::string nft_set(const char* name, const std::vector<std::string>& elements) 
   return fmt::format("  set {} {{ type ipv4_addr; flags interval; auto-merge;{} }}\n", name, list);
 }
 
+Status write_setting(const std::string& path) {
+  UniqueFd fd(::open(path.c_str(), O_WRONLY | O_CLOEXEC));
+  if (!fd.valid() || ::write(fd.get(), "1", 1) != 1)
+    return errno_error(fmt::format("write '{}'", path), errno);
+  return {};
+}
+
 bool is_prefix(std::string_view text) {
   return !text.empty() && text.size() <= 8 && text.front() >= 'a' && text.front() <= 'z' &&
          text.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789") == std::string_view::npos;
@@ -182,7 +189,7 @@ std::string table_script(const TableSpec& spec) {
 std::string host_link_script(const std::string& veth, int pid, std::uint32_t host,
                              std::uint32_t instance) {
   return fmt::format(
-      "link add {0} addrgenmode none type veth peer name eth0 address 02:00:{1:02x}:{2:02x}:{3:02x}:{4:02x} netns {5}\n"
+      "link add {0} type veth peer name eth0 address 02:00:{1:02x}:{2:02x}:{3:02x}:{4:02x} netns {5}\n"
       "addr add {6}/32 dev {0}\n"
       "link set {0} up\n"
       "route replace {7}/32 dev {0} src {6}\n",
@@ -241,11 +248,7 @@ Status Network::prepare() {
 
 // Per interface, not for the whole host: other interfaces' packets are not ours to forward.
 Status Network::allow_forwarding(const std::string& interface) const {
-  const auto path = fmt::format("/proc/sys/net/ipv4/conf/{}/forwarding", interface);
-  UniqueFd fd(::open(path.c_str(), O_WRONLY | O_CLOEXEC));
-  if (!fd.valid() || ::write(fd.get(), "1", 1) != 1)
-    return errno_error(fmt::format("write '{}'", path), errno);
-  return {};
+  return write_setting(fmt::format("/proc/sys/net/ipv4/conf/{}/forwarding", interface));
 }
 
 std::string Network::veth(std::uint32_t slot) const {
@@ -279,6 +282,8 @@ Status Network::attach(std::uint32_t slot, int pid) {
   crash_point("runtime.veth.before");
   ADL_TRY(outside, run_checked({"ip", "-batch", "-"}, options));
   crash_point("runtime.veth.after");
+  // The host has no business with it by IPv6; where the kernel has none there is no such file.
+  static_cast<void>(write_setting(fmt::format("/proc/sys/net/ipv6/conf/{}/disable_ipv6", name)));
   options.input = instance_link_script(host, instance);
   options.network_namespace_fd = space.get();
   ADL_TRY(inside, run_checked({"ip", "-batch", "-"}, options));
