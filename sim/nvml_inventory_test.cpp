@@ -4,8 +4,12 @@
 #include "gpu/nvml_inventory.hpp"
 
 #include <gtest/gtest.h>
+#include <poll.h>
 #include <signal.h>
+#include <spawn.h>
 #include <stdlib.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <filesystem>
@@ -202,13 +206,40 @@ TEST_F(Nvml, ProgramThatIsNoChild_IsReported) {
   EXPECT_FALSE(absent.query(kLong).ok());
 }
 
-// The child must not outlive its parent, even while it hangs in the driver.
-TEST_F(Nvml, ParentGone_EndsAHungChild) {
+TEST_F(Nvml, InventoryGone_TakesItsChildAlong) {
   auto nvml = std::make_unique<NvmlInventory>(config(), clock_);
   ASSERT_TRUE(nvml->query(kLong).ok());
   const auto pid = nvml->child_pid();
   nvml.reset();
   EXPECT_EQ(kill(pid, 0), -1);
+}
+
+// A node killed by SIGKILL can't end its child: the child must notice, also while it hangs.
+TEST_F(Nvml, ParentGoneWhileTheDriverHangs_EndsTheChild) {
+  ASSERT_TRUE(state_->set_fault(ids_[0], ADLSIM_CARD_HANG).ok());
+  int pair[2];
+  ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0);
+  UniqueFd ours(pair[0]);
+  UniqueFd theirs(pair[1]);
+  posix_spawn_file_actions_t files;
+  posix_spawn_file_actions_init(&files);
+  posix_spawn_file_actions_adddup2(&files, theirs.get(), 3);
+  posix_spawn_file_actions_addclosefrom_np(&files, 4);
+  std::vector<std::string> words = {SIM_NVML_CHILD, "--library", SIM_LIBRARY};
+  std::string env = std::string(ADLSIM_ENV) + "=" + folder_ + "/state";
+  char* argv[] = {words[0].data(), words[1].data(), words[2].data(), nullptr};
+  char* envp[] = {env.data(), nullptr};
+  pid_t pid = 0;
+  ASSERT_EQ(posix_spawn(&pid, SIM_NVML_CHILD, &files, nullptr, argv, envp), 0);
+  posix_spawn_file_actions_destroy(&files);
+  theirs.reset();
+  ASSERT_EQ(write(ours.get(), "query\n", 6), 6);
+  pollfd answer{.fd = ours.get(), .events = POLLIN, .revents = 0};
+  EXPECT_EQ(poll(&answer, 1, 100), 0);  // it hangs
+  ours.reset();
+  int status = 0;
+  EXPECT_EQ(waitpid(pid, &status, 0), pid);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
 }
 
 }  // namespace

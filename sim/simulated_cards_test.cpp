@@ -8,6 +8,7 @@
 
 #include <filesystem>
 
+#include "gpu/nvml_inventory.hpp"
 #include "sim/models.hpp"
 
 namespace autodl::sim {
@@ -57,6 +58,25 @@ TEST_F(Cards, Prepared_HoldsTheGrantedCardsInOrder) {
   ASSERT_EQ(view().cards.size(), 2U);
   EXPECT_STREQ(view().cards[0].name, "NVIDIA A100-PCIE-40GB");
   EXPECT_EQ(ids_[1].str(), view().cards[1].uuid);
+}
+
+// What a program inside sees through NVML: its own cards alone, counted from 0.
+TEST_F(Cards, NvmlInside_SeesOnlyTheGrantedCards) {
+  const auto delivery = cards_->prepare(kInstance, {ids_[4], ids_[1]});
+  ASSERT_TRUE(delivery.ok());
+  SystemClock clock;
+  NvmlInventory nvml({.child_argv = {SIM_NVML_CHILD, "--library",
+                                     delivery->mounts[0].host_path + "/libnvidia-ml.so.1"},
+                      .env = {{ADLSIM_ENV, delivery->mounts[1].host_path + "/state"}}},
+                     clock);
+  const auto inside = nvml.query(std::chrono::seconds{20});
+  ASSERT_TRUE(inside.ok()) << inside.error().message();
+  ASSERT_EQ(inside->cards.size(), 2U);
+  EXPECT_EQ(inside->cards[0].id, ids_[4]);
+  EXPECT_EQ(inside->cards[0].index, 0);
+  EXPECT_EQ(inside->cards[0].minor, 4);
+  EXPECT_EQ(inside->cards[1].id, ids_[1]);
+  EXPECT_EQ(inside->cards[1].index, 1);
 }
 
 TEST_F(Cards, BadRequest_IsRefused) {
