@@ -105,6 +105,9 @@ class ControlCore {
   // ---- instances
   Result<InstanceView> create_instance(const RequestContext& context, const AccountId& account,
                                        const CreateRequest& request);
+  // For the problem of a refused create: near card types or images (codes unknown_card,
+  // unknown_image); else nothing.
+  std::vector<std::string> candidates(std::string_view code, const CreateRequest& request) const;
   // key: an id, or a name of the caller's.
   Result<InstanceView> start(const RequestContext& context, const AccountId& account,
                              std::string_view key);
@@ -132,6 +135,7 @@ class ControlCore {
   std::vector<ImageView> images() const;
   std::vector<NodeView> nodes() const;
   std::vector<CardView> cards() const;
+  std::optional<ObservedCard> card(const CardId& id) const;  // as last seen; for the monitor
 
   // ---- the node's side
   // What the node sees; also the sign that it lives. Duplicates and old sets do no harm.

@@ -1,0 +1,309 @@
+// SPDX-FileCopyrightText: 2026 The autodl authors
+// SPDX-License-Identifier: Apache-2.0
+// Holds, leases and settlement of runs.
+//
+// hold:  money taken out of the wallet for a run, its unsettled use included. A start holds one
+//        hour; renew() tops it up towards contact_grace, shared evenly over the wallet's runs.
+// lease: the part of the hold that the node may be told is paid (<= hold). To give money back for
+//        another start, the lease shrinks first; the money follows when the node has taken the
+//        shorter lease in (desired_revision), so that it can never use what is no longer held.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "control/detail/core_state.hpp"
+
+namespace autodl {
+namespace {
+
+constexpr std::int64_t kHourMs = 3'600'000;
+constexpr auto kRenewEvery = std::chrono::seconds{60};
+
+}  // namespace
+
+void ControlCore::State::record(const LedgerEntry& entry) {
+  batch.entries.push_back(entry);
+  for (auto& row : ledger.rows_of(entry)) {
+    const std::string key =
+        fmt::format("{} {} {}", row.account.str(), to_string(row.book), row.run.str());
+    dirty_balances[key] = std::move(row);
+  }
+}
+
+// How long the run has been running by now: what the node last told, and the time since.
+std::int64_t ControlCore::State::estimate_ms(const RunRow& run) const {
+  const auto info = live.find(run.id);
+  if (run.state == RunState::kEnded || info == live.end() || !info->second.observed_running) {
+    return run.running_ms;
+  }
+  const auto since = std::chrono::duration_cast<Millis>(steady() - info->second.observed_at);
+  return run.running_ms + std::max<std::int64_t>(since.count(), 0);
+}
+
+// What of it is charged: not what the platform's own stop took, never more than was held.
+std::int64_t ControlCore::State::billed_ms(const RunRow& run, std::int64_t running_ms) const {
+  std::int64_t ms = running_ms;
+  if (run.start_timed_out || run.outcome == Outcome::kStartFailed) return 0;
+  if (run.stop == StopBy::kPlatform) ms = std::min(ms, run.stop_at_ms);
+  const std::int64_t paid =
+      paid_ms(run.price_micro, run.gpu_count, run.settled_micro + run.hold_micro);
+  if (run.state == RunState::kEnded) return ms;  // settled: see close_run
+  // The last second need not be whole: floor() drops it.
+  return std::min(ms, std::min(paid, kPaidForever - 999) + 999);
+}
+
+std::int64_t ControlCore::State::cost(const RunRow& run, std::int64_t running_ms) const {
+  if (run.state == RunState::kEnded) return run.settled_micro;
+  return charge_micro(run.price_micro, run.gpu_count, billed_ms(run, running_ms));
+}
+
+std::int64_t ControlCore::State::hour_price(const RunRow& run) const {
+  return charge_micro(run.price_micro, run.gpu_count, kHourMs);
+}
+
+std::int64_t ControlCore::State::max_runtime_ms(const RunRow& run) const {
+  const auto& rule = instances.at(run.instance).max_runtime_s;
+  return rule ? *rule * 1'000 : 0;
+}
+
+// How much longer the node may run it, from now.
+std::int64_t ControlCore::State::lease_ms(const RunRow& run) const {
+  const std::int64_t used = estimate_ms(run);
+  const std::int64_t paid =
+      paid_ms(run.price_micro, run.gpu_count, run.settled_micro + run.lease_micro);
+  std::int64_t left = std::min(paid - used, std::int64_t{config.contact_grace.count()});
+  if (const std::int64_t rule = max_runtime_ms(run); rule > 0) left = std::min(left, rule - used);
+  return std::max<std::int64_t>(left, 0);
+}
+
+void ControlCore::State::take_hold(RunRow& run, std::int64_t amount, std::string_view reason) {
+  if (amount <= 0) return;
+  const auto entry = ledger.hold(run.account, run.instance, run.id, amount, now(), reason);
+  if (!entry.ok()) return;  // less there than thought: the hold stays as it is
+  record(*entry);
+  run.hold_micro += amount;
+  run.lease_micro += amount;
+  if (runs.contains(run.id)) change(run);
+}
+
+void ControlCore::State::give_back(RunRow& run, std::int64_t amount, std::string_view reason) {
+  if (amount <= 0) return;
+  const auto entry = ledger.release(run.account, run.instance, run.id, amount, now(), reason);
+  if (!entry.ok()) return;
+  record(*entry);
+  change(run).hold_micro -= amount;
+  run.lease_micro = std::min(run.lease_micro, run.hold_micro);
+}
+
+void ControlCore::State::settle(RunRow& run, bool final) {
+  const std::int64_t total = cost(run, run.running_ms);
+  const std::int64_t due = std::min(total - run.settled_micro, run.hold_micro);
+  if (due > 0) {
+    const auto entry =
+        ledger.charge_held(run.account, run.instance, run.id, due, now(),
+                           fmt::format("{} s of use", billed_ms(run, run.running_ms) / 1'000));
+    if (entry.ok()) {
+      record(*entry);
+      change(run).settled_micro += due;
+      run.hold_micro -= due;
+      run.lease_micro = std::max<std::int64_t>(run.lease_micro - due, 0);
+    }
+  }
+  if (final) give_back(run, run.hold_micro, "the run is over");
+}
+
+// What of a run's lease goes beyond its unsettled use and one more hour.
+std::int64_t ControlCore::State::excess(const RunRow& run) const {
+  if (run.state != RunState::kStarting && run.state != RunState::kRunning) return 0;
+  const std::int64_t used = cost(run, estimate_ms(run)) - run.settled_micro;
+  return std::max<std::int64_t>(run.lease_micro - used - hour_price(run), 0);
+}
+
+// What a wallet's runs could give to new starts, less what waiting starts already count on.
+std::int64_t ControlCore::State::reclaimable(const AccountId& account) const {
+  std::int64_t sum = 0;
+  for (const auto& id : active) {
+    const RunRow& run = runs.at(id);
+    if (run.account != account) continue;
+    sum += excess(run) + (run.hold_micro - run.lease_micro);
+    if (run.state == RunState::kQueued) sum -= hour_price(run) - run.hold_micro;
+  }
+  return sum;
+}
+
+// Money that runs give back as soon as the node has taken their shorter leases in.
+std::int64_t ControlCore::State::coming_back(const AccountId& account) const {
+  std::int64_t sum = 0;
+  for (const auto& id : active) {
+    const RunRow& run = runs.at(id);
+    if (run.account == account) sum += run.hold_micro - run.lease_micro;
+  }
+  return sum;
+}
+
+void ControlCore::State::shrink_others(const AccountId& account, std::int64_t wanted) {
+  for (const auto& id : active) {
+    RunRow& run = runs.at(id);
+    if (run.account != account || wanted <= 0) continue;
+    const std::int64_t take = std::min(excess(run), wanted);
+    if (take <= 0) continue;
+    change(run).lease_micro -= take;
+    wanted -= take;
+    touch_desired();
+    live[id].shrink_revision = revision;
+  }
+}
+
+// A start holds one hour's price, or counts on what other runs give back; else it is refused.
+Status ControlCore::State::fund_start(RunRow& run) {
+  const std::int64_t need = hour_price(run);
+  const std::int64_t have = ledger.available(run.account);
+  const std::int64_t others = reclaimable(run.account);
+  const std::int64_t promised = others < 0 ? -others : 0;  // to starts that wait for money
+  if (have - promised >= need) {
+    take_hold(run, need, "one hour for the start");
+    return {};
+  }
+  if (have + others >= need) {
+    shrink_others(run.account, need + promised - have - coming_back(run.account));
+    return {};  // queued; fund_waiting() holds it when the money is back
+  }
+  return Error(ErrorKind::kPayment, "balance_too_low",
+               fmt::format("a start holds one hour's price, {} micro-{}; {} are available", need,
+                           config.currency, std::max<std::int64_t>(have + others, 0)),
+               "ask the operator for credit, or stop another run");
+}
+
+void ControlCore::State::finish_shrinks() {
+  for (const auto& id : active) {
+    RunRow& run = runs.at(id);
+    const std::int64_t spare = run.hold_micro - run.lease_micro;
+    if (spare <= 0) continue;
+    const NodeLive* node = node_of(instances.at(run.instance));
+    RunLive& info = live[id];
+    if (info.shrink_revision == 0) {  // shrunk by the process before this one: tell it again
+      touch_desired();
+      info.shrink_revision = revision;
+    }
+    if (node == nullptr || node->observed.desired_revision < info.shrink_revision) continue;
+    give_back(run, spare, "for another start");
+    info.shrink_revision = 0;
+  }
+}
+
+void ControlCore::State::fund_waiting() {
+  for (const auto& id : std::set<RunId>(active)) {
+    RunRow& run = runs.at(id);
+    if (run.state != RunState::kQueued) continue;
+    const std::int64_t lacking = hour_price(run) - run.hold_micro;
+    if (lacking <= 0) continue;
+    const std::int64_t have = ledger.available(run.account);
+    if (have >= lacking) {
+      take_hold(run, lacking, "one hour for the start");
+    } else if (have + reclaimable(run.account) < 0) {
+      RunResult result;
+      result.start_failed = true;
+      result.reason = "the balance no longer holds one hour's price";
+      end_run(run, result);
+    } else {
+      shrink_others(run.account, lacking - have - coming_back(run.account));
+    }
+  }
+}
+
+void ControlCore::State::renew_account(const AccountId& account,
+                                       const std::vector<RunRow*>& of_account) {
+  std::vector<std::pair<std::int64_t, RunRow*>> lacks;
+  std::int64_t pool = ledger.available(account);
+  for (RunRow* run : of_account) {
+    if (run->state == RunState::kQueued) {
+      pool -= hour_price(*run) - run->hold_micro;
+      continue;
+    }
+    if (run->state == RunState::kStopping) continue;
+    if (run->hold_micro > run->lease_micro) return;  // money is on its way to another start
+    const std::int64_t used = estimate_ms(*run);
+    std::int64_t ahead = config.contact_grace.count();
+    if (const auto rule = max_runtime_ms(*run); rule > 0) {
+      ahead = std::clamp<std::int64_t>(rule - used, 0, ahead);
+    }
+    const std::int64_t target = cost(*run, used) - run->settled_micro +
+                                charge_micro(run->price_micro, run->gpu_count, ahead + 999);
+    lacks.emplace_back(std::max<std::int64_t>(target - run->hold_micro, 0), run);
+  }
+  std::sort(lacks.begin(), lacks.end(), [](const auto& a, const auto& b) {
+    return a.first != b.first ? a.first < b.first : a.second->id < b.second->id;
+  });
+  auto left = static_cast<std::int64_t>(lacks.size());
+  for (auto& [lack, run] : lacks) {
+    const std::int64_t share = std::max<std::int64_t>(pool, 0) / left--;
+    const std::int64_t give = std::min(lack, share);
+    // Not an entry every minute for a minute's worth, as long as hours are held.
+    const bool worth = give >= hour_price(*run) / 6 || run->hold_micro < hour_price(*run);
+    if (give > 0 && worth) {
+      take_hold(*run, give, "lease renewed");
+      pool -= give;
+    }
+    warn_low(*run, share - (worth ? give : 0));
+  }
+}
+
+void ControlCore::State::warn_low(RunRow& run, std::int64_t share) {
+  if (run.price_micro == 0 || run.state != RunState::kRunning) return;
+  const std::int64_t used = estimate_ms(run);
+  const std::int64_t money = run.settled_micro + run.hold_micro + std::max<std::int64_t>(share, 0);
+  const std::int64_t left = paid_ms(run.price_micro, run.gpu_count, money) - used;
+  if (const auto rule = max_runtime_ms(run); rule > 0 && rule - used <= left) return;
+  const std::int64_t level = left < kHourMs / 6 ? 3 : left < kHourMs ? 2 : left < 24 * kHourMs;
+  if (level <= run.warned) {
+    if (level < run.warned) change(run).warned = level;  // topped up: warn again next time
+    return;
+  }
+  change(run).warned = level;
+  emit(instances.at(run.instance), run.id,
+       {"warning", fmt::format("the balance lasts for {} more minutes, then the run is stopped",
+                               std::max<std::int64_t>(left / 60'000, 0))});
+}
+
+void ControlCore::State::renew() {
+  if (steady() - renewed_at < kRenewEvery) return;
+  renewed_at = steady();
+  std::map<AccountId, std::vector<RunRow*>> by_account;
+  for (const auto& id : active) {
+    RunRow& run = runs.at(id);
+    by_account[run.account].push_back(&run);
+    if (run.state != RunState::kRunning && run.state != RunState::kStopping) continue;
+    const std::int64_t due = cost(run, run.running_ms) - run.settled_micro;
+    if (due > 0 && due >= hour_price(run)) settle(run, false);  // on the hour
+    change(run);                                                // running_ms, once a minute
+  }
+  for (const auto& [account, of_account] : by_account) renew_account(account, of_account);
+  forget_old();
+  count_storage(false);
+}
+
+void ControlCore::State::count_storage(bool at_once) {
+  const auto elapsed = std::chrono::duration_cast<Millis>(steady() - stored_at).count();
+  if (config.storage_micro_per_gb_day == 0 || (elapsed < kHourMs && !at_once)) return;
+  stored_at = steady();
+  for (auto& [id, row] : instances) {
+    if (!row.disk_ready || row.state == InstanceState::kReleased) continue;
+    change(row).storage_ms += elapsed;
+    charge_storage(row);
+  }
+}
+
+// Up to what the wallet has: what is not paid stays due.
+void ControlCore::State::charge_storage(InstanceRow& row) {
+  const std::int64_t due =
+      storage_micro(config.storage_micro_per_gb_day, row.disk_bytes, row.storage_ms) -
+      row.storage_charged_micro;
+  const std::int64_t take = std::min(due, ledger.available(row.account));
+  if (take <= 0) return;
+  const auto entry = ledger.charge_wallet(row.account, row.id, take, now(), "storage");
+  if (!entry.ok()) return;
+  record(*entry);
+  change(row).storage_charged_micro += take;
+}
+
+}  // namespace autodl
