@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The autodl authors
 # SPDX-License-Identifier: Apache-2.0
-"""A PEP 517 build backend for this one package: pure Python, no dependencies, nothing to download."""
+"""A PEP 517 build backend for this one package: pure Python, nothing to download."""
 import base64
 import hashlib
 import io

@@ -10,7 +10,7 @@ from .errors import InvalidRequestError
 from .progress import make_progress
 from .records import to_records
 from .task import Task
-from .transfer import Downloader, Uploader
+from .transfer import Downloader, Files, Uploader
 from .transport import RETRY_SECONDS, Transport, items_of, quote
 
 GB = 1 << 30  # as AutoDL's users know it: 1 GB of disk is 2^30 bytes
@@ -69,8 +69,9 @@ class Client:
         allow_cpu_image  accept a substitute image without CUDA
         """
         if not isinstance(command, str) or not command.strip():
-            raise InvalidRequestError("bad_command", "command %r is not a line of text" % (command,),
-                                      "a machine without a command is made by create_instance()")
+            raise InvalidRequestError(
+                "bad_command", "command %r is not a line of text" % (command,),
+                "a machine without a command is made by create_instance()")
         return self._create(name, image, command, gpu_type, gpu_count, disk_size, max_runtime, env,
                             workdir, restart, ssh_keys, allow_cpu_image)
 
@@ -132,8 +133,10 @@ class Client:
 
     def list_files(self, task_id, remote_path="/root", recursive=False):
         """What a remote folder holds: [{"path", "type", "size", "mode", "mtime_ms", "target"}]."""
-        return to_records(list(self._transport.pages("%s/files?path=%s&recursive=%d" % (
-            _instance(task_id), quote(remote_path), 1 if recursive else 0))))
+        found = []
+        for _, items in Files(self._transport, _instance(task_id)).pages(remote_path, recursive):
+            found.extend(items)
+        return to_records(found)
 
     # ---- what there is ----
 
@@ -200,7 +203,8 @@ def _whole(name, value, code):
 def _disk_bytes(disk_size):
     if (isinstance(disk_size, bool) or not isinstance(disk_size, (int, float))
             or not math.isfinite(disk_size) or abs(disk_size) > 1 << 32):
-        raise InvalidRequestError("bad_disk_size", "disk_size %r is not a size in GB" % (disk_size,))
+        raise InvalidRequestError("bad_disk_size",
+                                  "disk_size %r is not a size in GB" % (disk_size,))
     return int(disk_size * GB)
 
 

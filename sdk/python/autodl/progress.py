@@ -32,7 +32,14 @@ def size_text(count):
     return "%.1f TiB" % value
 
 
+def _printable(text):
+    return "".join(c if c.isprintable() else "?" for c in text)
+
+
 class _Silent:
+    def note(self, what, step):
+        """Something that is waited for; step: None or {"phase", "percent"}."""
+
     def show(self, name, done, total):
         pass
 
@@ -55,6 +62,16 @@ class _Line(_Silent):
         self._begun = time.monotonic()
         self._shown = False
 
+    def note(self, what, step):
+        if isinstance(step, dict) and step.get("phase"):
+            what += ": " + _printable(str(step["phase"]))
+            if step.get("percent") is not None:
+                what += " %s %%" % step["percent"]
+        sys.stderr.write("\r\033[K%s (%s)" % (self._title, what))
+        sys.stderr.flush()
+        self._shown = True
+        self._begun = time.monotonic()
+
     def show(self, name, done, total):
         now = time.monotonic()
         if now - self._last < 0.1 and done < total:
@@ -62,7 +79,7 @@ class _Line(_Silent):
         self._last = now
         filled = int(20 * done / total) if total else 20
         rate = done / max(now - self._begun, 0.001)
-        shown = "".join(c if c.isprintable() else "?" for c in name)
+        shown = _printable(name)
         if len(shown) > 30:
             shown = "…" + shown[-29:]
         sys.stderr.write("\r\033[K%s %s%s %s of %s, %s/s  %s" % (

@@ -49,12 +49,14 @@ class Task:
 
     @property
     def state(self):
-        """The full state: created, queued, starting, running, stopping, stopped, failed, released."""
+        """The full state: created, queued, starting, running, stopping, stopped, failed or
+        released."""
         return self.info()["state"]
 
     @property
     def outcome(self):
-        """None until a run has ended, then completed, failed, rule, cancelled, lost, start_failed."""
+        """None until a run has ended; then completed, failed, rule, cancelled, lost or
+        start_failed."""
         return self.info().get("outcome")
 
     @property

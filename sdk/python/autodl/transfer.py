@@ -4,9 +4,11 @@
 whole, or not at all."""
 import hashlib
 import os
+import time
 import warnings
 
-from .errors import AutodlError, ConflictError, NotFoundError, ServerError, TransferError
+from .errors import (AutodlError, ConflictError, NotFoundError, ServerError, TransferError,
+                     UnavailableError)
 from .local_files import Target, link_stays_inside, local_error, plan_uploads, safe_parts
 from .local_files import temporary_name
 from .transport import items_of, quote
@@ -22,11 +24,62 @@ def _integer(record, name):
     return value
 
 
-class Uploader:
-    def __init__(self, transport, base, progress):
+class Files:
+    """The files of one instance, as the API has them."""
+
+    PREPARE_SECONDS_MAX = 3600.0
+
+    def __init__(self, transport, base, progress=None):
         self._transport = transport
         self._base = base  # /api/v1/instances/ID
         self._progress = progress
+
+    def await_disk(self, call):
+        """The call's result. An instance that was just made has no disk yet, and an image may have
+        to be pulled first: that is waited for."""
+        pause, end = 0.02, time.monotonic() + self.PREPARE_SECONDS_MAX
+        while True:
+            try:
+                return call()
+            except ConflictError as problem:
+                if problem.code != "disk_not_ready" or time.monotonic() > end:
+                    raise
+                waiting = problem
+            info = self._transport.call("GET", self._base)
+            if info.get("state") in ("failed", "released"):
+                waiting.detail += ": %s" % (info.get("reason") or info["state"])
+                raise waiting
+            if self._progress is not None:
+                self._progress.note("preparing", info.get("progress"))
+            time.sleep(pause)
+            pause = min(pause * 1.5, 1.0)
+
+    def is_folder(self, remote_path):
+        try:
+            page = self.await_disk(lambda: self._transport.call(
+                "GET", self._base + "/files?path=" + quote(remote_path)))
+        except NotFoundError:
+            return False  # where it is the instance that is missing, the upload says so
+        return isinstance(page, dict) and page.get("type") == "directory"
+
+    def pages(self, remote_path, recursive):
+        """(type, items) of each page of a listing."""
+        target = "%s/files?path=%s&recursive=%d" % (self._base, quote(remote_path),
+                                                    1 if recursive else 0)
+        cursor = None
+        while True:
+            more = "&cursor=" + quote(cursor) if cursor else ""
+            page = self.await_disk(lambda: self._transport.call("GET", target + more))
+            yield page.get("type") if isinstance(page, dict) else None, items_of(page)
+            following = page.get("next")
+            if not following or following == cursor:
+                return
+            cursor = following
+
+
+class Uploader(Files):
+    def __init__(self, transport, base, progress):
+        super().__init__(transport, base, progress)
         self._done = 0
         self._total = 0
 
@@ -34,30 +87,21 @@ class Uploader:
         if not isinstance(remote_path, str) or not remote_path.startswith("/"):
             raise TransferError("bad_path", "remote_path %r is not absolute" % (remote_path,),
                                 "write it as /root/…")
-        plan = plan_uploads(local_path, remote_path, lambda: self._is_folder(remote_path))
+        plan = plan_uploads(local_path, remote_path, lambda: self.is_folder(remote_path))
         self._total = sum(item.size for item in plan)
         sent = []
         try:
             for item in plan:
                 if item.kind == "directory":
-                    self._transport.call("POST", self._base + "/directories",
-                                         {"path": item.remote, "mode": 0o755})
+                    body = {"path": item.remote, "mode": 0o755}
+                    self.await_disk(lambda: self._transport.call(
+                        "POST", self._base + "/directories", body))
                 else:
                     self._send(item)
                     sent.append(item.remote)
         finally:
             self._progress.end()
         return sent
-
-    def _is_folder(self, remote_path):
-        try:
-            page = self._transport.call("GET", self._base + "/files?path=" + quote(remote_path))
-        except NotFoundError as problem:
-            # The file may be missing, or the whole instance: the latter is told by the upload.
-            if problem.status == 404:
-                return False
-            raise
-        return isinstance(page, dict) and page.get("type") == "directory"
 
     def _send(self, item):
         for attempt in range(_TRIES):
@@ -72,8 +116,7 @@ class Uploader:
                 raise local_error("read", item.local, problem)
             except AutodlError as problem:
                 # A server that lost the ticket, or a file that was being written to: once more.
-                again = problem.code in ("unknown_ticket", "ticket_gone", "hash_mismatch",
-                                         "file_changed")
+                again = problem.code in ("no_such_ticket", "hash_mismatch", "file_changed")
                 if not again or attempt + 1 == _TRIES:
                     raise
                 self._done = done_before
@@ -85,9 +128,10 @@ class Uploader:
         for chunk in iter(lambda: source.read(1 << 20), b""):
             digest.update(chunk)
             size += len(chunk)
-        ticket = self._transport.call("POST", self._base + "/transfers", {
-            "path": item.remote, "size": size, "mode": info.st_mode & 0o777,
-            "mtime_ms": info.st_mtime_ns // 1000000, "sha256": digest.hexdigest()})
+        wanted = {"path": item.remote, "size": size, "mode": info.st_mode & 0o777,
+                  "mtime_ms": info.st_mtime_ns // 1000000, "sha256": digest.hexdigest()}
+        ticket = self.await_disk(
+            lambda: self._transport.call("POST", self._base + "/transfers", wanted))
         name = ticket.get("ticket") if isinstance(ticket, dict) else None
         if not isinstance(name, str):
             raise ServerError("bad_answer", "the server gave no ticket for the upload")
@@ -96,7 +140,8 @@ class Uploader:
             raise ServerError("bad_answer", "the server asks for parts of %d bytes" % part_bytes)
         base = self._base + "/transfers/" + quote(name)
         try:
-            number = _integer(ticket, "received_bytes") // part_bytes
+            # What an earlier upload of this very file left is not sent again.
+            number = min(_integer(ticket, "received_bytes"), size) // part_bytes
             offset = number * part_bytes
             self._done += offset
             source.seek(offset)
@@ -105,31 +150,41 @@ class Uploader:
                 if not data:
                     raise TransferError("file_changed", "'%s' became shorter while it was sent"
                                         % item.local, "send it again")
-                self._transport.request(
-                    "PUT", "%s/parts/%d" % (base, number), data,
-                    {"Content-Type": "application/octet-stream",
-                     "X-Autodl-Part-SHA256": hashlib.sha256(data).hexdigest()}, unsigned=True)
+                self._send_part("%s/parts/%d" % (base, number), data)
                 offset += len(data)
                 number += 1
                 self._done += len(data)
                 self._progress.show(item.local, self._done, self._total)
             self._transport.call("POST", base + "/complete", {})
+        except UnavailableError:
+            raise  # what was sent is kept there: the same upload goes on from it
         except BaseException:
             self._drop(base)
             raise
 
+    def _send_part(self, target, data):
+        headers = {"Content-Type": "application/octet-stream",
+                   "X-Autodl-Part-SHA256": hashlib.sha256(data).hexdigest()}
+        end = time.monotonic() + 30
+        while True:
+            try:
+                return self._transport.request("PUT", target, data, headers, unsigned=True)
+            except ConflictError as problem:
+                # The server may still be busy with a try whose connection was lost.
+                if problem.code != "transfer_busy" or time.monotonic() > end:
+                    raise
+            time.sleep(0.2)
+
     def _drop(self, base):
         try:
-            self._transport.request("DELETE", base)
+            self._transport.request("DELETE", base, repeat=False)
         except AutodlError:
             pass  # the server drops what is not completed by itself
 
 
-class Downloader:
+class Downloader(Files):
     def __init__(self, transport, base, progress):
-        self._transport = transport
-        self._base = base
-        self._progress = progress
+        super().__init__(transport, base, progress)
         self._done = 0
         self._total = 0
 
@@ -152,20 +207,14 @@ class Downloader:
             self._progress.end()
 
     def _list(self, remote_path):
-        query = "/files?path=%s&recursive=1" % quote(remote_path)
-        kind, items, cursor = None, [], None
-        while True:
-            page = self._transport.call(
-                "GET", self._base + query + ("&cursor=" + quote(cursor) if cursor else ""))
-            items.extend(items_of(page))
-            kind = kind or page.get("type")
+        kind, items = None, []
+        for page_kind, page in self.pages(remote_path, recursive=True):
+            kind = kind or page_kind
             if kind not in ("file", "directory"):
                 raise TransferError("bad_file_type", "'%s' is neither a file nor a folder"
                                     % remote_path)
-            following = page.get("next")
-            if not following or following == cursor:
-                return kind, items
-            cursor = following
+            items.extend(page)
+        return kind, items
 
     def _fetch_folder(self, remote_path, items, target):
         planned = []
@@ -179,8 +228,15 @@ class Downloader:
             if kind == "directory":
                 target.folder(parts)
             elif kind == "file":
-                written.append(self._fetch(remote_path + "/" + "/".join(parts), item,
-                                           target.place(parts)))
+                try:
+                    written.append(self._fetch(remote_path + "/" + "/".join(parts), item,
+                                               target.place(parts)))
+                except NotFoundError as problem:
+                    if problem.code != "no_such_file":
+                        raise
+                    # A running job deletes files too (an old checkpoint, say).
+                    warnings.warn("skipped: '%s' was gone when its turn came" % "/".join(parts),
+                                  stacklevel=4)
             elif kind == "symlink":
                 links.append((parts, item.get("target")))
             else:

@@ -193,7 +193,7 @@ class Transport:
 
     # ---- calls ----
 
-    def request(self, method, target, body=b"", headers=None, unsigned=False):
+    def request(self, method, target, body=b"", headers=None, unsigned=False, repeat=True):
         """The answer below 400; else the exception of what the server said."""
         key = "" if method == "GET" else uuid.uuid4().hex
         patience = _Patience(self)
@@ -203,6 +203,8 @@ class Transport:
             try:
                 answer = self._attempt(method, target, body, signed)
             except (OSError, http.client.HTTPException) as problem:
+                if not repeat:
+                    raise self._away(problem)
                 patience.wait(self._away(problem))
                 continue
             if answer.status < 400:
@@ -210,14 +212,18 @@ class Transport:
             if answer.status == 401 and not mended and self._mend_skew(answer):
                 mended = True
                 continue
-            error = error_of_answer(answer.status, answer.json(), answer.headers.get("X-Request-Id"))
-            if answer.status not in _RETRIED_STATUSES:
+            error = error_of_answer(answer.status, answer.json(),
+                                    answer.headers.get("X-Request-Id"))
+            if answer.status not in _RETRIED_STATUSES or not repeat:
                 raise error
-            patience.wait(error, answer.headers.get("Retry-After"))
+            # What is away comes back sooner than it can promise; a limit is kept to.
+            limited = answer.status == 429
+            patience.wait(error, answer.headers.get("Retry-After") if limited else None)
 
     def _away(self, problem):
         return UnavailableError(
-            "unreachable", "no answer from %s: %s" % (self.endpoint, problem or type(problem).__name__),
+            "unreachable", "no answer from %s: %s" % (self.endpoint,
+                                                      problem or type(problem).__name__),
             "is the server running, and is the endpoint right?")
 
     def call(self, method, target, body=None):
@@ -241,7 +247,8 @@ class Transport:
         separator = "&" if "?" in target else "?"
         cursor = None
         while True:
-            page = self.call("GET", target + (separator + "cursor=" + quote(cursor) if cursor else ""))
+            more = separator + "cursor=" + quote(cursor) if cursor else ""
+            page = self.call("GET", target + more)
             for item in items_of(page):
                 yield item
             following = page.get("next")
@@ -257,6 +264,7 @@ class Transport:
         patience = _Patience(self)
         while True:
             connection = self._connect(self._timeout)
+            opened = None
             try:
                 headers = {"Accept": "text/event-stream"}
                 if last_id is not None:
@@ -266,8 +274,9 @@ class Transport:
                 response = connection.getresponse()
                 self._reached = True
                 if response.status == 200:
+                    opened = time.monotonic()
                     for event in _read_events(response, last_id):
-                        patience = _Patience(self)
+                        opened = 0.0
                         last_id = event[0]
                         yield event
                     error = UnavailableError("stream_ended", "the stream of events ended early")
@@ -285,6 +294,8 @@ class Transport:
                 error = self._away(problem)
             finally:
                 connection.close()
+            if opened is not None and time.monotonic() - opened > 5:
+                patience = _Patience(self)  # it was there until now: a new absence begins
             patience.wait(error)
 
 

@@ -76,6 +76,8 @@ class FakeServer:
         self.tickets = {}
         self.hostile_listing = None
         self.damage_parts = 0       # so many downloaded parts carry a wrong byte
+        self.disk_ready_after = 0   # calls of the files that are refused first
+        self.busy_parts = 0         # so many parts are refused as "busy"
         self.on_part = None         # called before an uploaded part is kept
         self.nonces = set()
         self.lock = threading.RLock()
@@ -263,6 +265,9 @@ class _Handler(http.server.BaseHTTPRequestHandler):
                 instance.states = ["stopped" if verb == "stop" else "released"]
                 instance.end.setdefault("outcome", "cancelled")
             return 202, instance.show()
+        if verb in ("files", "transfers", "directories") and self.server_state.disk_ready_after:
+            self.server_state.disk_ready_after -= 1
+            raise Refused(409, "disk_not_ready", "the disk is still being made")
         name = "_on_" + verb
         if not hasattr(self, name):
             raise Refused(404, "not_found", "no such page: " + self.path_only)
@@ -334,7 +339,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
             state.tickets[ticket] = dict(wanted, data=b"")
             return 201, {"ticket": ticket, "part_bytes": state.part_bytes, "received_bytes": 0}
         if rest[0] not in state.tickets:
-            raise Refused(404, "unknown_ticket", "no such ticket")
+            raise Refused(404, "no_such_ticket", "no such ticket")
         ticket = state.tickets[rest[0]]
         if self.command == "DELETE":
             del state.tickets[rest[0]]
@@ -353,6 +358,9 @@ class _Handler(http.server.BaseHTTPRequestHandler):
 
     def _take_part(self, ticket, number, body):
         state = self.server_state
+        if state.busy_parts > 0:
+            state.busy_parts -= 1
+            raise Refused(409, "transfer_busy", "another request works on this upload")
         if state.on_part:
             state.on_part(number)
         if hashlib.sha256(body).hexdigest() != self.headers.get("X-Autodl-Part-SHA256"):

@@ -95,7 +95,8 @@ class Tasks(WithServer):
         self.assertEqual(task.name, "001")
 
     def test_wrong_arguments_never_reach_the_server(self):
-        for code, change in (("bad_gpu_count", {"gpu_count": 1.5}), ("bad_env", {"env": {"A": None}}),
+        for code, change in (("bad_gpu_count", {"gpu_count": 1.5}),
+                             ("bad_env", {"env": {"A": None}}),
                              ("bad_env", {"env": ["A=1"]}), ("bad_disk_size", {"disk_size": "50"}),
                              ("bad_disk_size", {"disk_size": float("nan")}),
                              ("bad_max_runtime", {"max_runtime": "1h"}),

@@ -81,8 +81,9 @@ class InsideAnInstance(unittest.TestCase):
 
     def test_it_yields_to_another_with_its_submodules(self):
         self.add_other(__init__="WHO = 'theirs'", part="VALUE = 5")
-        self.assertEqual(self.ask("import autodl, autodl.part; print(autodl.WHO, autodl.part.VALUE, "
-                                  "hasattr(autodl, 'Client'))"), "theirs 5 False")
+        found = self.ask("import autodl, autodl.part; "
+                         "print(autodl.WHO, autodl.part.VALUE, hasattr(autodl, 'Client'))")
+        self.assertEqual(found, "theirs 5 False")
         self.assertEqual(self.ask("from autodl.part import VALUE; print(VALUE)"), "5")
 
     def test_a_plain_folder_of_that_name_is_not_another(self):

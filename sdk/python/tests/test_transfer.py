@@ -129,6 +129,29 @@ class Uploads(Transfers):
         self.send(self.here("f"))
         self.assertEqual(read(self.there("/root/f")), b"b" * 30000)
 
+    def test_a_disk_that_is_still_being_made_is_waited_for(self):
+        write(self.here("f"), b"data")
+        self.server.disk_ready_after = 3
+        self.send([self.here("f")])
+        self.assertEqual(read(self.there("/root/f")), b"data")
+        self.server.disk_ready_after = 2
+        self.assertEqual(len(self.client.list_files(self.task.id, "/root")), 1)
+
+    def test_a_disk_that_will_never_be_made_is_not_waited_for(self):
+        write(self.here("f"), b"data")
+        self.server.disk_ready_after = 1000
+        self.instance(self.task).states = ["failed"]
+        self.instance(self.task).end["reason"] = "no room for it"
+        with self.assertRaises(autodl.ConflictError) as caught:
+            self.send([self.here("f")])
+        self.assertIn("no room for it", str(caught.exception))
+
+    def test_a_part_that_the_server_is_still_busy_with(self):
+        write(self.here("f"), b"data")
+        self.server.busy_parts = 2
+        self.send([self.here("f")])
+        self.assertEqual(read(self.there("/root/f")), b"data")
+
     def test_a_full_disk_is_said_at_once_and_the_name_stays_free(self):
         write(self.here("full"))
         with self.assertRaises(autodl.LimitError) as caught:
@@ -206,6 +229,20 @@ class Downloads(Transfers):
         self.assertEqual(self.list_below(self.here("back")), ["f"])
         self.assertEqual(read(self.here("back", "f")), b"old")
 
+    def test_files_that_vanish_meanwhile_are_skipped(self):
+        for name in "abc":
+            write(self.there("/root/d/" + name))
+
+        def change(name, done, total):
+            if name.endswith("/a"):
+                os.unlink(self.there("/root/d/b"))
+
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always")
+            self.fetch("/root/d", "back", progress=change)
+        self.assertEqual(self.list_below(self.here("back")), ["a", "c"])
+        self.assertEqual(len(told), 1)
+
     def row(self, path, kind="file", target=None):
         return {"path": path, "type": kind, "size": 1, "mode": 0o644, "mtime_ms": 0,
                 "target": target}
@@ -264,7 +301,8 @@ class Rules(Transfers):
     def test_links(self):
         for parts, target, inside in (
                 (["a"], "b", True), (["a"], "./b", True), (["a"], "..", False),
-                (["d", "a"], "..", True), (["d", "a"], "../..", False), (["d", "a"], "../x/y", True),
+                (["d", "a"], "..", True), (["d", "a"], "../..", False),
+                (["d", "a"], "../x/y", True),
                 (["d", "a"], "x/../y", False), (["a"], "/b", False), (["a"], "", False),
                 (["a"], None, False), (["d", "e", "a"], "../../b", True)):
             self.assertEqual(link_stays_inside(parts, target), inside, (parts, target))
