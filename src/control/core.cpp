@@ -226,7 +226,9 @@ void ControlCore::tick() {
 
 void ControlCore::on_node_lost(const NodeId& node) {
   const auto found = state_->nodes.find(node);
-  if (found != state_->nodes.end()) found->second.reachable = false;
+  if (found == state_->nodes.end()) return;
+  found->second.reachable = false;
+  found->second.observed.desired_revision = 0;  // a node that starts anew has taken in nothing yet
 }
 
 bool ControlCore::node_reachable(const NodeId& node) const {

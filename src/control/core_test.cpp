@@ -329,7 +329,7 @@ TEST_F(CoreTest, Release_StopsFirstAndFreesTheEndpointOnlyWhenDestroyed) {
 TEST_F(CoreTest, Unknown_InstanceOfANode_IsKeptAndShown) {
   DesiredInstance stranger;
   stranger.id = InstanceId("01ARZ3NDEKTSV4RRFFQ69G5FAV");
-  node.on_desired({"cluster", 1'000, 0, {stranger}});
+  node.on_desired({"cluster", 1, ~0ULL, {stranger}});
   core->on_observed(node.observed());
   ASSERT_EQ(core->nodes().at(0).unknown_instances.size(), 1U);
   EXPECT_TRUE(core->desired_set(NodeId("local"))->instances.empty());

@@ -66,9 +66,18 @@ std::int64_t ControlCore::State::max_runtime_ms(const RunRow& run) const {
   return rule ? *rule * 1'000 : 0;
 }
 
+// The most it can have been running by now, as far as the node's last word goes: a run that was
+// starting then may have been ready ever since.
+std::int64_t ControlCore::State::most_ms(const RunRow& run) const {
+  const auto info = live.find(run.id);
+  if (info == live.end() || info->second.observed_at == SteadyTime{}) return run.running_ms;
+  const auto since = std::chrono::duration_cast<Millis>(steady() - info->second.observed_at);
+  return run.running_ms + std::max<std::int64_t>(since.count(), 0);
+}
+
 // How much longer the node may run it, from now.
 std::int64_t ControlCore::State::lease_ms(const RunRow& run) const {
-  const std::int64_t used = estimate_ms(run);
+  const std::int64_t used = most_ms(run);
   const std::int64_t paid =
       paid_ms(run.price_micro, run.gpu_count, run.settled_micro + run.lease_micro);
   std::int64_t left = std::min(paid - used, std::int64_t{config.contact_grace.count()});

@@ -88,7 +88,11 @@ void ControlCore::State::take_instance(InstanceRow& instance, const ObservedInst
 // Takes in what the node says of a run; nothing of it may go back.
 void ControlCore::State::take_run(RunRow& run, const ObservedRun* seen) {
   RunLive& info = live[run.id];
-  if (seen == nullptr || seen->phase == RunPhase::kAbsent) {
+  const bool begun = seen != nullptr && seen->phase != RunPhase::kAbsent;
+  if (run.state == RunState::kStarting && (!begun || seen->phase == RunPhase::kStarting)) {
+    info.observed_at = steady();
+  }
+  if (!begun) {
     if (!info.absent_since) info.absent_since = steady();
     return;
   }
@@ -326,7 +330,7 @@ void ControlCore::State::grant(RunRow& run, const std::vector<CardId>& cards) {
   run.cards.clear();
   for (const auto& card : cards) run.cards.push_back(card.str());
   RunLive& info = live[run.id];
-  info.starting_since = steady();
+  info.starting_since = info.observed_at = steady();
   info.lease_until = steady() + Millis(lease_ms(run));
   set_state(instance, InstanceState::kStarting);
   if (!cards.empty()) {

@@ -32,7 +32,7 @@ struct NodeLive {
 // What is known of an active run in this process.
 struct RunLive {
   SteadyTime starting_since{};
-  SteadyTime observed_at{};                // when running_ms was told
+  SteadyTime observed_at{};                // when running_ms was told (or: not running yet)
   bool observed_running = false;           // in this process
   std::optional<SteadyTime> absent_since;  // the node says it lacks it
   SteadyTime lease_until{};                // the latest moment at which the node may still run it
@@ -150,6 +150,7 @@ struct ControlCore::State {
   // ---- money
   void record(const LedgerEntry& entry);
   std::int64_t estimate_ms(const RunRow& run) const;
+  std::int64_t most_ms(const RunRow& run) const;
   std::int64_t billed_ms(const RunRow& run, std::int64_t running_ms) const;
   std::int64_t cost(const RunRow& run, std::int64_t running_ms) const;
   std::int64_t hour_price(const RunRow& run) const;

@@ -74,6 +74,9 @@ class ModelNode {
     Run& run = instances_.at(id).runs.at(instances_.at(id).current);
     if (run.phase == RunPhase::kRunning) end(run, std::nullopt, code, clock_.steady_now());
   }
+  // Its process died and came back: what it had taken in counts from nothing again.
+  void restart_process() { revision_ = 0; }
+
   // The machine's containers are gone (a reboot): what was started is lost.
   void lose_containers() {
     for (auto& [id, instance] : instances_) {
