@@ -43,7 +43,8 @@ std::vector<std::string> tree_of(const std::string& folder) {
   std::vector<std::string> all;
   std::error_code failed;
   std::filesystem::recursive_directory_iterator entry(folder, failed);
-  for (; !failed && entry != std::filesystem::recursive_directory_iterator(); entry.increment(failed))
+  for (; !failed && entry != std::filesystem::recursive_directory_iterator();
+       entry.increment(failed))
     if (entry->is_directory(failed) && !entry->is_symlink(failed)) all.push_back(entry->path());
   std::sort(all.rbegin(), all.rend());
   all.push_back(folder);
@@ -93,7 +94,8 @@ std::vector<int> Cgroups::processes(const std::string& id) const {
   for (const auto& folder : folders(id)) {
     for (const auto& group : tree_of(folder)) {
       const auto text = read_small_file(group + "/cgroup.procs").value_or("");
-      for (std::size_t at = 0; at < text.size(); at = std::min(text.find('\n', at), text.size() - 1) + 1)
+      for (std::size_t at = 0; at < text.size();
+           at = std::min(text.find('\n', at), text.size() - 1) + 1)
         if (const auto pid = leading_number(std::string_view(text).substr(at)); pid > 1)
           pids.insert(static_cast<int>(pid));
     }
@@ -134,7 +136,8 @@ void Cgroups::kill_all(const std::string& id) const {
 
 Status Cgroups::remove(const std::string& id) const {
   const auto end = std::chrono::steady_clock::now() + kRemoveDeadline;
-  for (auto pause = std::chrono::milliseconds{1};; pause = std::min(pause * 2, std::chrono::milliseconds{100})) {
+  for (auto pause = std::chrono::milliseconds{1};;
+       pause = std::min(pause * 2, std::chrono::milliseconds{100})) {
     for (const auto& folder : folders(id))
       for (const auto& group : tree_of(folder)) ::rmdir(group.c_str());
     if (folders(id).empty()) return {};
@@ -143,10 +146,10 @@ Status Cgroups::remove(const std::string& id) const {
     // No event tells that a killed process has left its group on version 1: look again soon.
     std::this_thread::sleep_for(pause);
   }
-  return Error(ErrorKind::kUnavailable, "cgroup_stays",
-               fmt::format("processes of instance {} do not end: {}", id,
-                           fmt::join(processes(id), ", ")),
-               "they hang in the kernel, most likely in the driver of a card");
+  return Error(
+      ErrorKind::kUnavailable, "cgroup_stays",
+      fmt::format("processes of instance {} do not end: {}", id, fmt::join(processes(id), ", ")),
+      "they hang in the kernel, most likely in the driver of a card");
 }
 
 }  // namespace autodl::runtime

@@ -25,7 +25,8 @@ namespace {
 namespace json = boost::json;
 
 constexpr std::chrono::seconds kCreateDeadline{30};
-constexpr std::chrono::seconds kExitCodeDeadline{2};
+// conmon reads what is left of the output first, however slow the disk is.
+constexpr std::chrono::seconds kExitCodeDeadline{10};
 constexpr std::size_t kStatMax = 4096;
 
 std::optional<int> parse_int(std::string_view text) {
@@ -51,10 +52,12 @@ Result<int> await_pid(int fd) {
   std::string text;
   const auto end = std::chrono::steady_clock::now() + kCreateDeadline;
   while (text.find('\n') == std::string::npos && text.size() < 65536) {
-    const auto left = std::chrono::ceil<std::chrono::milliseconds>(end - std::chrono::steady_clock::now());
+    const auto left =
+        std::chrono::ceil<std::chrono::milliseconds>(end - std::chrono::steady_clock::now());
     pollfd item{fd, POLLIN, 0};
     if (left.count() <= 0 || ::poll(&item, 1, static_cast<int>(left.count())) == 0)
-      return Error(ErrorKind::kUnavailable, "create_timeout", "runc did not create the container in 30 s");
+      return Error(ErrorKind::kUnavailable, "create_timeout",
+                   "runc did not create the container in 30 s");
     char buffer[4096];
     const auto got = ::read(fd, buffer, sizeof buffer);
     if (got < 0 && errno == EINTR) continue;
@@ -68,7 +71,8 @@ Result<int> await_pid(int fd) {
   if (pid != nullptr && pid->is_int64() && pid->as_int64() > 1)
     return static_cast<int>(pid->as_int64());
   const auto* message = object != nullptr ? object->if_contains("message") : nullptr;
-  auto words = message != nullptr && message->is_string() ? std::string(message->as_string()) : text;
+  auto words =
+      message != nullptr && message->is_string() ? std::string(message->as_string()) : text;
   return Error(ErrorKind::kInternal, "create_failed",
                fmt::format("runc could not create the container: {}", words.substr(0, 600)));
 }
@@ -106,7 +110,9 @@ std::optional<ProcessIdentity> identify(int pid) {
   return ProcessIdentity{pid, *ticks};
 }
 
-bool alive(const ProcessIdentity& process) { return identify(process.pid) == process; }
+bool alive(const ProcessIdentity& process) {
+  return identify(process.pid) == process;
+}
 
 Containers::Containers(const RuntimeConfig& config, const Cgroups& cgroups)
     : config_(config), cgroups_(cgroups), boot_id_(SystemClock().boot_id()) {}
@@ -124,10 +130,30 @@ std::vector<std::string> Containers::conmon_argv(const InstanceId& id,
                                                  const std::string& log_path) const {
   const auto& name = id.str();
   const auto bundle = folder(id);
-  return {"conmon", "--api-version", "1", "-c", name, "-u", name, "-n", name, "-r", "runc",
-          "--runtime-arg=--root=" + runc_root(), "-b", bundle, "-p", bundle + "/pid",
-          "--conmon-pidfile", bundle + "/conmon.pid", "--exit-dir", bundle + "/exit",
-          "-l", "k8s-file:" + log_path, "--full-attach"};
+  return {"conmon",
+          "--api-version",
+          "1",
+          "-c",
+          name,
+          "-u",
+          name,
+          "-n",
+          name,
+          "-r",
+          "runc",
+          "--runtime-arg=--root=" + runc_root(),
+          "-b",
+          bundle,
+          "-p",
+          bundle + "/pid",
+          "--conmon-pidfile",
+          bundle + "/conmon.pid",
+          "--exit-dir",
+          bundle + "/exit",
+          "-l",
+          "k8s-file:" + log_path,
+          "--full-attach",
+          "--no-sync-log"};
 }
 
 Result<ProcessIdentity> Containers::create(const InstanceId& id, const json::object& bundle,
@@ -168,10 +194,14 @@ Status Containers::mark_created(const InstanceId& id, const RunId& run, std::uin
                                 const ProcessIdentity& init) {
   const auto conmon_pid = parse_int(read_small_file(folder(id) + "/conmon.pid", 32).value_or(""));
   const auto conmon = identify(conmon_pid.value_or(0)).value_or(ProcessIdentity{});
-  const json::object record = {{"run", run.str()}, {"slot", slot}, {"init", to_json(init)},
-                               {"conmon", to_json(conmon)}, {"boot_id", boot_id_}};
+  const json::object record = {{"run", run.str()},
+                               {"slot", slot},
+                               {"init", to_json(init)},
+                               {"conmon", to_json(conmon)},
+                               {"boot_id", boot_id_}};
   crash_point("runtime.created.before");
-  ADL_TRY_STATUS(write_durably(folder(id) + "/created.json", json::serialize(record)));
+  // Not synced: after a power cut there is no container, whatever stands here (boot_id).
+  ADL_TRY_STATUS(write_atomically(folder(id) + "/created.json", json::serialize(record)));
   crash_point("runtime.created.after");
   return {};
 }
@@ -241,7 +271,8 @@ ContainerStatus Containers::status(const InstanceId& id) const {
     return status;
   }
   status.phase = ContainerPhase::kExited;
-  status.exit_code = record->boot_id == boot_id_ ? await_exit_code(id, record->conmon) : exit_code(id);
+  status.exit_code =
+      record->boot_id == boot_id_ ? await_exit_code(id, record->conmon) : exit_code(id);
   return status;
 }
 
@@ -286,7 +317,8 @@ Status Containers::remove(const InstanceId& id) const {
     ProcessOptions options;
     options.deadline = std::chrono::seconds{30};
     crash_point("runtime.runc_delete.before");
-    auto done = run_checked({"runc", "--root", runc_root(), "delete", "--force", id.str()}, options);
+    auto done =
+        run_checked({"runc", "--root", runc_root(), "delete", "--force", id.str()}, options);
     crash_point("runtime.runc_delete.after");
     if (!done.ok() && done.error().code() != "tool_failed") return done.error();
     // State of a runc that was itself cut off can't be loaded: the processes in the cgroup are all

@@ -43,7 +43,7 @@ Result<DiskRecord> parse_record(const std::string& path, const std::string& text
 std::int64_t promised_below(const std::string& folder) {
   std::int64_t total = 0;
   for (const auto& name : list_names(folder)) {
-    struct stat info {};
+    struct stat info{};
     const auto path = folder + "/" + name;
     if (::lstat(path.c_str(), &info) != 0) continue;
     if (S_ISDIR(info.st_mode)) total += promised_below(path);
@@ -83,7 +83,7 @@ Status DiskStore::prepare() {
 
 Status DiskStore::check_space(std::int64_t size_bytes) const {
   if (config_.allow_overcommit) return {};
-  struct statvfs info {};
+  struct statvfs info{};
   if (::statvfs(config_.state_dir.c_str(), &info) != 0)
     return errno_error(fmt::format("ask for the space below '{}'", config_.state_dir), errno);
   const HostSpace space{static_cast<std::int64_t>(info.f_bavail * info.f_frsize),
@@ -107,8 +107,8 @@ Status DiskStore::ensure(const DiskSpec& spec) {
                              spec.slot));
   } else if (!known.ok()) {
     crash_point("runtime.disk_record.before");
-    ADL_TRY_STATUS(write_durably(record_path(spec.id),
-                                 to_text(DiskRecord{spec.size_bytes, spec.slot, {}})));
+    ADL_TRY_STATUS(
+        write_durably(record_path(spec.id), to_text(DiskRecord{spec.size_bytes, spec.slot, {}})));
     crash_point("runtime.disk_record.after");
   }
   if (!path_exists(image_path(spec.id))) {
@@ -187,11 +187,11 @@ Status DiskStore::set_image(const InstanceId& id, const std::string& digest) {
 }
 
 Result<std::int64_t> DiskStore::used_bytes(const InstanceId& id) const {
-  struct statvfs info {};
+  struct statvfs info{};
   const auto folder = mount_point(id);
   if (is_mount_point(folder) && ::statvfs(folder.c_str(), &info) == 0)
     return static_cast<std::int64_t>((info.f_blocks - info.f_bfree) * info.f_frsize);
-  struct stat image {};
+  struct stat image{};
   if (::stat(image_path(id).c_str(), &image) != 0) {
     return Error(ErrorKind::kNotFound, "no_disk",
                  fmt::format("instance {} has no disk here", id.str()));

@@ -42,7 +42,8 @@ Result<std::string> read_from(int fd, const std::string& path, std::size_t max) 
 Status write_file(const std::string& path, std::string_view text, mode_t mode, std::int64_t owner,
                   bool durable) {
   const auto temporary = path + ".new";
-  UniqueFd fd(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600));
+  UniqueFd fd(
+      ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600));
   if (!fd.valid()) return file_error("create", temporary, errno);
   while (!text.empty()) {
     const auto sent = ::write(fd.get(), text.data(), text.size());
@@ -92,16 +93,17 @@ Result<std::string> read_small_file(const std::string& path, std::size_t max) {
 Result<std::string> read_hostile_file(const std::string& path, std::size_t max) {
   UniqueFd fd(::open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
   if (!fd.valid()) return file_error("open", path, errno);
-  struct stat info {};
+  struct stat info{};
   if (::fstat(fd.get(), &info) != 0) return file_error("stat", path, errno);
   if (!S_ISREG(info.st_mode)) {
-    return Error(ErrorKind::kInvalid, "not_a_file", fmt::format("'{}' is not a regular file", path));
+    return Error(ErrorKind::kInvalid, "not_a_file",
+                 fmt::format("'{}' is not a regular file", path));
   }
   return read_from(fd.get(), path, max);
 }
 
 bool path_exists(const std::string& path) {
-  struct stat info {};
+  struct stat info{};
   return ::lstat(path.c_str(), &info) == 0;
 }
 

@@ -29,7 +29,7 @@ Result<std::string> read_small_file(const std::string& path, std::size_t max = 1
 // The same for a file that a tenant may have made: O_NOFOLLOW, regular files only, not blocking.
 Result<std::string> read_hostile_file(const std::string& path, std::size_t max);
 
-bool path_exists(const std::string& path);  // lstat
+bool path_exists(const std::string& path);                       // lstat
 std::vector<std::string> list_names(const std::string& folder);  // without . and ..; sorted
 // rm -rf that follows no link; absent is fine.
 Status remove_tree(const std::string& path);

@@ -22,7 +22,8 @@ namespace {
 // A process that holds a user namespace and nothing else; killed when this goes.
 class NamespaceHolder {
  public:
-  NamespaceHolder() : pid_(static_cast<pid_t>(::syscall(SYS_clone, CLONE_NEWUSER | SIGCHLD, 0, 0, 0, 0))) {
+  NamespaceHolder()
+      : pid_(static_cast<pid_t>(::syscall(SYS_clone, CLONE_NEWUSER | SIGCHLD, 0, 0, 0, 0))) {
     if (pid_ != 0) return;
     ::prctl(PR_SET_PDEATHSIG, SIGKILL);
     for (;;) ::pause();
@@ -32,7 +33,8 @@ class NamespaceHolder {
   ~NamespaceHolder() {
     if (pid_ <= 0) return;
     ::kill(pid_, SIGKILL);
-    while (::waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {}
+    while (::waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
+    }
   }
   pid_t pid() const { return pid_; }
 
@@ -63,15 +65,14 @@ Result<UniqueFd> make_user_namespace(std::uint32_t first_uid) {
 }
 
 Status mount_idmapped(const std::string& source, const std::string& target, int user_namespace) {
-  UniqueFd tree(static_cast<int>(::syscall(SYS_open_tree, AT_FDCWD, source.c_str(),
-                                           OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC)));
+  UniqueFd tree(static_cast<int>(
+      ::syscall(SYS_open_tree, AT_FDCWD, source.c_str(), OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC)));
   if (!tree.valid()) return errno_error(fmt::format("open layer '{}'", source), errno);
   mount_attr attributes{};
-  attributes.attr_set =
-      MOUNT_ATTR_IDMAP | MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV;
+  attributes.attr_set = MOUNT_ATTR_IDMAP | MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV;
   attributes.userns_fd = static_cast<__u64>(user_namespace);
-  if (::syscall(SYS_mount_setattr, tree.get(), "", AT_EMPTY_PATH, &attributes,
-                sizeof attributes) != 0)
+  if (::syscall(SYS_mount_setattr, tree.get(), "", AT_EMPTY_PATH, &attributes, sizeof attributes) !=
+      0)
     return errno_error(fmt::format("map the ids of layer '{}'", source), errno);
   crash_point("runtime.mount_layer.before");
   if (::syscall(SYS_move_mount, tree.get(), "", AT_FDCWD, target.c_str(),

@@ -77,9 +77,12 @@ std::vector<std::string> read_layers(const json::object& image) {
 json::object to_json(const StoredImage& image) {
   json::object env;
   for (const auto& [name, value] : image.info.env) env[name] = value;
-  return {{"reference", image.info.reference}, {"digest", image.info.digest},
-          {"size_bytes", image.info.size_bytes}, {"workdir", image.info.workdir},
-          {"env", std::move(env)}, {"layers", json::value_from(image.layers)}};
+  return {{"reference", image.info.reference},
+          {"digest", image.info.digest},
+          {"size_bytes", image.info.size_bytes},
+          {"workdir", image.info.workdir},
+          {"env", std::move(env)},
+          {"layers", json::value_from(image.layers)}};
 }
 
 Result<StoredImage> from_json(std::string_view text) {
@@ -102,16 +105,17 @@ Result<StoredImage> from_json(std::string_view text) {
 }
 
 Error unknown_image(const std::string& name) {
-  return Error(ErrorKind::kNotFound, "unknown_image", fmt::format("image '{}' is not known here", name),
+  return Error(ErrorKind::kNotFound, "unknown_image",
+               fmt::format("image '{}' is not known here", name),
                "see the list of images, or name one that a registry has");
 }
 
 }  // namespace
 
 Status check_reference(std::string_view reference) {
-  const bool characters =
-      reference.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
-                                  "._-/:@+") == std::string_view::npos;
+  const bool characters = reference.find_first_not_of(
+                              "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+                              "._-/:@+") == std::string_view::npos;
   const auto first = reference.empty() ? '-' : reference.front();
   const bool alphanumeric = (first >= 'a' && first <= 'z') || (first >= 'A' && first <= 'Z') ||
                             (first >= '0' && first <= '9');
@@ -152,9 +156,9 @@ Result<StoredImage> parse_inspect(std::string_view text, const std::string& refe
 }
 
 Error pull_error(const std::string& reference, std::string_view words) {
-  for (const char* sign : {"manifest unknown", "name unknown", "not found", "repository does not exist",
-                           "did not resolve to an alias", "access to the resource is denied",
-                           "no such image", "image not known"})
+  for (const char* sign : {"manifest unknown", "name unknown", "not found",
+                           "repository does not exist", "did not resolve to an alias",
+                           "access to the resource is denied", "no such image", "image not known"})
     if (words.find(sign) != std::string_view::npos) return unknown_image(reference);
   auto last = words.substr(words.size() > 300 ? words.size() - 300 : 0);
   while (!last.empty() && last.back() == '\n') last.remove_suffix(1);
@@ -187,20 +191,21 @@ ProcessOptions ImageStore::podman_options(std::chrono::milliseconds deadline) co
                  "CONTAINERS_STORAGE_CONF=" + runroot_ + "/storage.conf"};
   for (const char* name : {"HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy",
                            "no_proxy", "SSL_CERT_FILE", "SSL_CERT_DIR", "REGISTRY_AUTH_FILE"})
-    if (const char* value = std::getenv(name)) options.env.push_back(fmt::format("{}={}", name, value));
+    if (const char* value = std::getenv(name))
+      options.env.push_back(fmt::format("{}={}", name, value));
   return options;
 }
 
 std::vector<std::string> ImageStore::podman(std::vector<std::string> arguments) const {
-  std::vector<std::string> argv = {"podman", "--root", root_, "--runroot", runroot_, "--runtime",
-                                   "runc", "--cgroup-manager", "cgroupfs", "--events-backend",
-                                   "none"};
+  std::vector<std::string> argv = {"podman",   "--root",           root_,  "--runroot",
+                                   runroot_,   "--runtime",        "runc", "--cgroup-manager",
+                                   "cgroupfs", "--events-backend", "none"};
   argv.insert(argv.end(), arguments.begin(), arguments.end());
   return argv;
 }
 
 std::string ImageStore::storage_stamp() const {
-  struct stat info {};
+  struct stat info{};
   if (::stat((root_ + "/overlay-images/images.json").c_str(), &info) != 0) return "none";
   return fmt::format("{}-{}-{}.{}", info.st_ino, info.st_size, info.st_mtim.tv_sec,
                      info.st_mtim.tv_nsec);

@@ -36,11 +36,12 @@ Error log_error(std::string_view action, const std::string& path, int error) {
 Status copy_range(int in, int out, std::int64_t from, std::int64_t to, const std::string& path) {
   loff_t read_at = from, write_at = from;
   while (read_at < to) {
-    const auto copied = ::copy_file_range(in, &read_at, out, &write_at,
-                                          static_cast<std::size_t>(to - read_at), 0);
+    const auto copied =
+        ::copy_file_range(in, &read_at, out, &write_at, static_cast<std::size_t>(to - read_at), 0);
     if (copied < 0 && errno == EXDEV) {
       char buffer[1 << 16];
-      const auto want = std::min<std::int64_t>(static_cast<std::int64_t>(sizeof buffer), to - read_at);
+      const auto want =
+          std::min<std::int64_t>(static_cast<std::int64_t>(sizeof buffer), to - read_at);
       const auto got = ::pread(in, buffer, static_cast<std::size_t>(want), read_at);
       if (got < 0 || ::pwrite(out, buffer, static_cast<std::size_t>(got), write_at) != got)
         return log_error("copy to", path, errno);
@@ -59,7 +60,7 @@ Status copy_range(int in, int out, std::int64_t from, std::int64_t to, const std
 Status copy_sparse(const std::string& from, const std::string& to) {
   UniqueFd in(::open(from.c_str(), O_RDONLY | O_CLOEXEC));
   UniqueFd out(::open(to.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
-  struct stat info {};
+  struct stat info{};
   if (!in.valid() || ::fstat(in.get(), &info) != 0) return log_error("open", from, errno);
   if (!out.valid() || ::ftruncate(out.get(), info.st_size) != 0)
     return log_error("create", to, errno);
@@ -121,6 +122,8 @@ Status LogStore::prepare() {
 Result<std::string> LogStore::open(const InstanceId& id, const RunId& run) {
   const auto image = image_path(id, run);
   ADL_TRY_STATUS(make_folder(fmt::format("{}/logs/{}", config_.state_dir, id.str()), 0700));
+  // Of an attempt at this run's container that failed before anything of it ran.
+  ::unlink(final_path(id, run).c_str());
   if (!path_exists(image)) {
     ADL_TRY_STATUS(disks_.check_space(config_.log_disk_bytes));
     const auto blank = fmt::format("{}/logs/blank-{}", config_.state_dir, config_.log_disk_bytes);
@@ -214,8 +217,8 @@ void LogStore::keep_all() {
 }
 
 void LogStore::trim(Kept& log) const {
-  struct stat info {};
-  struct statvfs space {};
+  struct stat info{};
+  struct statvfs space{};
   if (::fstat(log.fd.get(), &info) != 0 || ::fstatvfs(log.fd.get(), &space) != 0) return;
   const auto hole = log_hole(info.st_size, config_.log_head_bytes, config_.log_tail_bytes);
   const auto from = std::max(hole.from, log.freed_to);
@@ -224,8 +227,9 @@ void LogStore::trim(Kept& log) const {
                                     hole.to - from) == 0)
     log.freed_to = hole.to;
   if (full && !log.was_full) {
-    const auto line = fmt::format("{} stderr F [autodl] output was lost here: it came faster than it could be kept\n",
-                                  to_rfc3339(SystemClock().utc_now()));
+    const auto line = fmt::format(
+        "{} stderr F [autodl] output was lost here: it came faster than it could be kept\n",
+        to_rfc3339(SystemClock().utc_now()));
     // A torn line may stand before it.
     log.was_full = ::write(log.fd.get(), ("\n" + line).data(), line.size() + 1) > 0;
   }

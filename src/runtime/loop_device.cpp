@@ -59,7 +59,7 @@ int configure(int loop, int file, const std::string& image_path, bool direct) {
 
 Result<LoopDevice> attach_loop(const std::string& image_path) {
   UniqueFd file(::open(image_path.c_str(), O_RDWR | O_CLOEXEC));
-  struct stat info {};
+  struct stat info{};
   if (!file.valid() || ::fstat(file.get(), &info) != 0)
     return errno_error(fmt::format("open disk image '{}'", image_path), errno);
   const std::lock_guard lock(attach_mutex());

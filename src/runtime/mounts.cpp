@@ -65,21 +65,21 @@ std::vector<MountEntry> parse_mountinfo(std::string_view text) {
 }
 
 bool is_mount_point(const std::string& path) {
-  struct statx info {};
-  if (::statx(AT_FDCWD, path.c_str(), AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT, STATX_TYPE, &info) != 0)
+  struct statx info{};
+  if (::statx(AT_FDCWD, path.c_str(), AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT, STATX_TYPE, &info) !=
+      0)
     return false;
   return (info.stx_attributes & STATX_ATTR_MOUNT_ROOT) != 0;
 }
 
 bool is_overlay_mount(const std::string& path) {
-  struct statfs info {};
+  struct statfs info{};
   return is_mount_point(path) && ::statfs(path.c_str(), &info) == 0 &&
          info.f_type == OVERLAYFS_SUPER_MAGIC;
 }
 
 Status ensure_private_tree(const std::string& path) {
-  if (!is_mount_point(path) &&
-      ::mount(path.c_str(), path.c_str(), nullptr, MS_BIND, nullptr) != 0)
+  if (!is_mount_point(path) && ::mount(path.c_str(), path.c_str(), nullptr, MS_BIND, nullptr) != 0)
     return errno_error(fmt::format("bind '{}' to itself", path), errno);
   if (::mount(nullptr, path.c_str(), nullptr, MS_PRIVATE, nullptr) != 0)
     return errno_error(fmt::format("make '{}' private", path), errno);

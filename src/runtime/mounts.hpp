@@ -13,10 +13,10 @@ namespace autodl::runtime {
 
 struct MountEntry {
   std::string mount_point;
-  std::string root;       // of the mount within its file system
+  std::string root;  // of the mount within its file system
   std::string fstype;
   std::string source;
-  bool shared = false;    // propagates to others
+  bool shared = false;  // propagates to others
   bool operator==(const MountEntry&) const = default;
 };
 

@@ -22,8 +22,8 @@ namespace {
 // Never reached from an instance: this host and its networks, private and shared ones, link-local
 // (metadata services), documentation and benchmarks, multicast, reserved.
 constexpr const char* kRefused[] = {
-    "0.0.0.0/8",      "10.0.0.0/8",     "100.64.0.0/10", "127.0.0.0/8", "169.254.0.0/16",
-    "172.16.0.0/12",  "192.168.0.0/16", "198.18.0.0/15", "224.0.0.0/4", "240.0.0.0/4"};
+    "0.0.0.0/8",     "10.0.0.0/8",     "100.64.0.0/10", "127.0.0.0/8", "169.254.0.0/16",
+    "172.16.0.0/12", "192.168.0.0/16", "198.18.0.0/15", "224.0.0.0/4", "240.0.0.0/4"};
 
 template <class Number>
 bool parse_number(std::string_view text, Number& out, int base = 10) {
@@ -91,7 +91,9 @@ std::string to_ipv4(std::uint32_t address) {
                      address & 255);
 }
 
-std::string AddressPool::text() const { return fmt::format("{}/{}", to_ipv4(network), bits); }
+std::string AddressPool::text() const {
+  return fmt::format("{}/{}", to_ipv4(network), bits);
+}
 
 Result<AddressPool> parse_pool(std::string_view text) {
   const auto slash = text.find('/');
@@ -118,8 +120,7 @@ HostRoutes parse_routes(std::string_view proc_net_route) {
     if (bits == 0 && routes.default_interface.empty())
       routes.default_interface = std::string(words[0]);
     if (bits > 0 && gateway == 0)
-      routes.connected.push_back(
-          fmt::format("{}/{}", to_ipv4(__builtin_bswap32(network)), bits));
+      routes.connected.push_back(fmt::format("{}/{}", to_ipv4(__builtin_bswap32(network)), bits));
   });
   return routes;
 }
@@ -143,7 +144,8 @@ std::string table_script(const TableSpec& spec) {
   const auto ours = fmt::format("\"{}-*\"", spec.prefix);
   const auto pool = spec.pool.text();
   // "add" before "delete" makes the delete succeed where there was no table.
-  std::string script = fmt::format("add table inet {0}\ndelete table inet {0}\ntable inet {0} {{\n", table);
+  std::string script =
+      fmt::format("add table inet {0}\ndelete table inet {0}\ntable inet {0} {{\n", table);
   script += nft_set("resolvers", spec.resolvers);
   script += nft_set("allowed", spec.allowed);
   script += nft_set("refused", refused);
@@ -173,15 +175,18 @@ std::string table_script(const TableSpec& spec) {
   }}
   chain out_of_host {{
     type filter hook output priority -10; policy accept;
-    ip daddr {1} oifname != {{ {0}, "lo" }} drop
+    oifname "lo" accept
+    ip daddr {1} oifname != {0} drop
   }}
-)", ours, pool);
+)",
+                        ours, pool);
   if (spec.masquerade) {
     script += fmt::format(R"(  chain addresses {{
     type nat hook postrouting priority srcnat; policy accept;
     ip saddr {1} oifname != {0} masquerade
   }}
-)", ours, pool);
+)",
+                          ours, pool);
   }
   return script + "}\n";
 }
@@ -189,7 +194,8 @@ std::string table_script(const TableSpec& spec) {
 std::string host_link_script(const std::string& veth, int pid, std::uint32_t host,
                              std::uint32_t instance) {
   return fmt::format(
-      "link add {0} type veth peer name eth0 address 02:00:{1:02x}:{2:02x}:{3:02x}:{4:02x} netns {5}\n"
+      "link add {0} type veth peer name eth0 address 02:00:{1:02x}:{2:02x}:{3:02x}:{4:02x} netns "
+      "{5}\n"
       "addr add {6}/32 dev {0}\n"
       "link set {0} up\n"
       "route replace {7}/32 dev {0} src {6}\n",
@@ -263,11 +269,14 @@ Status Network::check_slot(std::uint32_t slot) const {
   const auto addresses = std::uint64_t{1} << (32 - pool_.bits);
   const auto last_uid = std::uint64_t{config_.uid_base} + (std::uint64_t{slot} + 1) * 65536;
   if (slot + std::uint64_t{3} < addresses && last_uid <= 0xffff0000ULL) return {};
-  return Error(ErrorKind::kExhausted, "no_slot",
-               fmt::format("slot {} is beyond address pool {} or the id ranges", slot, pool_.text()));
+  return Error(
+      ErrorKind::kExhausted, "no_slot",
+      fmt::format("slot {} is beyond address pool {} or the id ranges", slot, pool_.text()));
 }
 
-bool Network::attached(std::uint32_t slot) const { return ::if_nametoindex(veth(slot).c_str()) != 0; }
+bool Network::attached(std::uint32_t slot) const {
+  return ::if_nametoindex(veth(slot).c_str()) != 0;
+}
 
 Status Network::attach(std::uint32_t slot, int pid) {
   ADL_TRY_STATUS(check_slot(slot));

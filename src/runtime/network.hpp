@@ -25,7 +25,7 @@ namespace autodl::runtime {
 struct AddressPool {
   std::uint32_t network = 0;  // host byte order
   int bits = 0;
-  std::string text() const;   // "100.64.0.0/16"
+  std::string text() const;  // "100.64.0.0/16"
 };
 Result<AddressPool> parse_pool(std::string_view text);
 std::optional<std::uint32_t> parse_ipv4(std::string_view text);
@@ -60,11 +60,11 @@ class Network {
  public:
   explicit Network(const RuntimeConfig& config) : config_(config) {}
 
-  Status prepare();                              // pool parsed, table in place, forwarding on
+  Status prepare();  // pool parsed, table in place, forwarding on
   std::string address_of(std::uint32_t slot) const;
-  Status check_slot(std::uint32_t slot) const;   // the pool holds an address for it
-  Status attach(std::uint32_t slot, int pid);    // to the process's network namespace
-  Status detach(std::uint32_t slot);             // veth gone; absent is fine
+  Status check_slot(std::uint32_t slot) const;  // the pool holds an address for it
+  Status attach(std::uint32_t slot, int pid);   // to the process's network namespace
+  Status detach(std::uint32_t slot);            // veth gone; absent is fine
   bool attached(std::uint32_t slot) const;
   const std::vector<std::string>& resolvers() const { return resolvers_; }
 

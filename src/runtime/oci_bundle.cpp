@@ -13,22 +13,36 @@ namespace json = boost::json;
 
 // No MKNOD, NET_RAW, NET_ADMIN or SYS_* but SYS_CHROOT (sshd's privilege separation).
 constexpr const char* kCapabilities[] = {
-    "CAP_CHOWN", "CAP_DAC_OVERRIDE", "CAP_FSETID", "CAP_FOWNER", "CAP_SETGID",
-    "CAP_SETUID", "CAP_SETFCAP", "CAP_SETPCAP", "CAP_NET_BIND_SERVICE", "CAP_SYS_CHROOT",
-    "CAP_KILL", "CAP_AUDIT_WRITE"};
+    "CAP_CHOWN",  "CAP_DAC_OVERRIDE", "CAP_FSETID",  "CAP_FOWNER",           "CAP_SETGID",
+    "CAP_SETUID", "CAP_SETFCAP",      "CAP_SETPCAP", "CAP_NET_BIND_SERVICE", "CAP_SYS_CHROOT",
+    "CAP_KILL",   "CAP_AUDIT_WRITE"};
 
 // As podman masks them.
-constexpr const char* kMasked[] = {
-    "/proc/acpi", "/proc/kcore", "/proc/keys", "/proc/latency_stats", "/proc/sched_debug",
-    "/proc/scsi", "/proc/timer_list", "/proc/timer_stats", "/sys/dev/block", "/sys/devices/virtual/powercap",
-    "/sys/firmware", "/sys/fs/selinux"};
+constexpr const char* kMasked[] = {"/proc/acpi",        "/proc/kcore",
+                                   "/proc/keys",        "/proc/latency_stats",
+                                   "/proc/sched_debug", "/proc/scsi",
+                                   "/proc/timer_list",  "/proc/timer_stats",
+                                   "/sys/dev/block",    "/sys/devices/virtual/powercap",
+                                   "/sys/firmware",     "/sys/fs/selinux"};
 constexpr const char* kReadOnly[] = {"/proc/asound", "/proc/bus", "/proc/fs",
-                                     "/proc/irq", "/proc/sys", "/proc/sysrq-trigger"};
+                                     "/proc/irq",    "/proc/sys", "/proc/sysrq-trigger"};
 
-constexpr const char* kNeverAllowed[] = {
-    "bpf", "userfaultfd", "perf_event_open", "io_uring_setup", "io_uring_enter",
-    "io_uring_register", "keyctl", "add_key", "request_key", "init_module", "finit_module",
-    "kexec_load", "open_by_handle_at", "swapon", "iopl", "ioperm"};
+constexpr const char* kNeverAllowed[] = {"bpf",
+                                         "userfaultfd",
+                                         "perf_event_open",
+                                         "io_uring_setup",
+                                         "io_uring_enter",
+                                         "io_uring_register",
+                                         "keyctl",
+                                         "add_key",
+                                         "request_key",
+                                         "init_module",
+                                         "finit_module",
+                                         "kexec_load",
+                                         "open_by_handle_at",
+                                         "swapon",
+                                         "iopl",
+                                         "ioperm"};
 
 template <std::size_t Count>
 json::array to_array(const char* const (&items)[Count]) {
@@ -41,7 +55,8 @@ json::object mount(std::string_view target, std::string_view type, std::string_v
                    std::initializer_list<std::string_view> options) {
   json::array list;
   for (const auto option : options) list.emplace_back(option);
-  return {{"destination", target}, {"type", type}, {"source", source}, {"options", std::move(list)}};
+  return {
+      {"destination", target}, {"type", type}, {"source", source}, {"options", std::move(list)}};
 }
 
 json::array standard_mounts(const BundleSpec& spec) {
@@ -51,7 +66,8 @@ json::array standard_mounts(const BundleSpec& spec) {
                                          : std::string("size=25%");
   json::array mounts = {
       mount("/proc", "proc", "proc", {"nosuid", "noexec", "nodev"}),
-      mount("/dev", "tmpfs", "tmpfs", {"nosuid", "noexec", "strictatime", "mode=755", "size=65536k"}),
+      mount("/dev", "tmpfs", "tmpfs",
+            {"nosuid", "noexec", "strictatime", "mode=755", "size=65536k"}),
       mount("/dev/pts", "devpts", "devpts",
             {"nosuid", "noexec", "newinstance", "ptmxmode=0666", "mode=0620", "gid=5"}),
       mount("/dev/shm", "tmpfs", "shm", {"nosuid", "nodev", "mode=1777", shm}),
@@ -70,15 +86,19 @@ json::object bind(const BundleMount& item) {
   if (!item.is_device) options.emplace_back("nodev");
   if (item.no_exec) options.emplace_back("noexec");
   options.emplace_back(item.read_only ? "ro" : "rw");
-  return {{"destination", item.target}, {"type", "bind"}, {"source", item.source},
+  return {{"destination", item.target},
+          {"type", "bind"},
+          {"source", item.source},
           {"options", std::move(options)}};
 }
 
 json::object resources(const BundleSpec& spec) {
   json::array devices = {json::object{{"allow", false}, {"access", "rwm"}}};
   for (const auto& device : spec.devices)
-    devices.push_back(json::object{{"allow", true}, {"type", std::string(1, device.type)},
-                                   {"major", device.major}, {"minor", device.minor},
+    devices.push_back(json::object{{"allow", true},
+                                   {"type", std::string(1, device.type)},
+                                   {"major", device.major},
+                                   {"minor", device.minor},
                                    {"access", "rw"}});
   json::object out = {{"devices", std::move(devices)}};
   if (spec.memory_bytes > 0) {
@@ -102,9 +122,9 @@ json::object process(const BundleSpec& spec) {
       {"env", json::array{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
                           "container=autodl"}},
       {"cwd", "/"},
-      {"capabilities", json::object{{"bounding", capabilities},
-                                    {"effective", capabilities},
-                                    {"permitted", capabilities}}},
+      {"capabilities",
+       json::object{
+           {"bounding", capabilities}, {"effective", capabilities}, {"permitted", capabilities}}},
       {"rlimits", json::array{json::object{{"type", "RLIMIT_NOFILE"},
                                            {"hard", spec.open_files_max},
                                            {"soft", spec.open_files_max}},
@@ -131,17 +151,16 @@ json::object make_bundle(const BundleSpec& spec) {
       {"annotations", json::object{{"autodl.instance", spec.instance}, {"autodl.run", spec.run}}},
       {"process", process(spec)},
       {"mounts", std::move(mounts)},
-      {"linux",
-       json::object{{"uidMappings", ids},
-                    {"gidMappings", ids},
-                    {"namespaces", std::move(namespaces)},
-                    {"sysctl", json::object{{"net.ipv4.ip_unprivileged_port_start", "0"},
-                                            {"net.ipv4.ping_group_range", "0 65535"}}},
-                    {"cgroupsPath", spec.cgroup_path},
-                    {"resources", resources(spec)},
-                    {"maskedPaths", to_array(kMasked)},
-                    {"readonlyPaths", to_array(kReadOnly)},
-                    {"seccomp", spec.seccomp}}},
+      {"linux", json::object{{"uidMappings", ids},
+                             {"gidMappings", ids},
+                             {"namespaces", std::move(namespaces)},
+                             {"sysctl", json::object{{"net.ipv4.ip_unprivileged_port_start", "0"},
+                                                     {"net.ipv4.ping_group_range", "0 65535"}}},
+                             {"cgroupsPath", spec.cgroup_path},
+                             {"resources", resources(spec)},
+                             {"maskedPaths", to_array(kMasked)},
+                             {"readonlyPaths", to_array(kReadOnly)},
+                             {"seccomp", spec.seccomp}}},
   };
 }
 

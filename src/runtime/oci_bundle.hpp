@@ -38,16 +38,16 @@ struct BundleSpec {
   std::string hostname;
   std::vector<std::string> init_argv;
   std::uint32_t first_uid = 0;
-  std::vector<BundleMount> mounts;    // after the standard ones, in this order
+  std::vector<BundleMount> mounts;  // after the standard ones, in this order
   std::vector<BundleDevice> devices;
   std::string cgroup_path;
-  std::string cpuset;                 // empty: all
-  std::int64_t memory_bytes = 0;      // 0: no limit
+  std::string cpuset;             // empty: all
+  std::int64_t memory_bytes = 0;  // 0: no limit
   std::int64_t pids_max = 0;
-  bool swap_limit = false;            // the kernel counts swap: no more than memory
+  bool swap_limit = false;  // the kernel counts swap: no more than memory
   bool cgroup_v2 = false;
-  std::uint64_t open_files_max = 0;   // soft and hard
-  boost::json::value seccomp;         // the linux.seccomp section
+  std::uint64_t open_files_max = 0;  // soft and hard
+  boost::json::value seccomp;        // the linux.seccomp section
 };
 
 boost::json::object make_bundle(const BundleSpec& spec);

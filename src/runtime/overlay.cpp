@@ -56,8 +56,8 @@ Status mount_layers(const std::string& folder, const std::vector<std::string>& l
   ADL_TRY_STATUS(make_folder(layer_folder, 0700));
   ADL_TRY_STATUS(make_folder(folder + "/r", 0755));
   for (std::size_t layer = 0; layer < layers.size(); ++layer) {
-    auto mounted = mount_one_layer(layers[layer], fmt::format("{}/{}", layer_folder, layer),
-                                   user_namespace);
+    auto mounted =
+        mount_one_layer(layers[layer], fmt::format("{}/{}", layer_folder, layer), user_namespace);
     if (mounted.ok()) continue;
     static_cast<void>(unmount_layers(folder));
     return mounted.error();

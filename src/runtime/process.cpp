@@ -80,8 +80,9 @@ struct Launch {
 }
 
 std::vector<std::string> base_environment(const std::vector<std::string>& more) {
-  std::vector<std::string> env = {"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
-                                  "HOME=/root", "LC_ALL=C"};
+  std::vector<std::string> env = {
+      "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME=/root",
+      "LC_ALL=C"};
   env.insert(env.end(), more.begin(), more.end());
   return env;
 }
@@ -126,8 +127,12 @@ class Supervisor {
     }
     result.exit_code = wait_for_it();
     // A daemon that it left behind may hold the pipes: take what is there, and no more.
-    while (out_.valid() && readable(out_.get()) && drain(out_.get(), result.out, options_.output_max)) {}
-    while (err_.valid() && readable(err_.get()) && drain(err_.get(), result.err, options_.output_max)) {}
+    while (out_.valid() && readable(out_.get()) &&
+           drain(out_.get(), result.out, options_.output_max)) {
+    }
+    while (err_.valid() && readable(err_.get()) &&
+           drain(err_.get(), result.err, options_.output_max)) {
+    }
     tell_lines(result.err, true);
     return true;
   }
@@ -154,14 +159,17 @@ class Supervisor {
   }
 
   void feed() {
-    const auto sent = ::write(in_.get(), options_.input.data() + fed_, options_.input.size() - fed_);
+    const auto sent =
+        ::write(in_.get(), options_.input.data() + fed_, options_.input.size() - fed_);
     if (sent > 0) fed_ += static_cast<std::size_t>(sent);
-    if ((sent < 0 && errno != EAGAIN && errno != EINTR) || fed_ == options_.input.size()) in_.reset();
+    if ((sent < 0 && errno != EAGAIN && errno != EINTR) || fed_ == options_.input.size())
+      in_.reset();
   }
 
   void tell_lines(const std::string& text, bool rest) {
     if (!options_.on_error_line) return;
-    for (auto end = text.find('\n', told_); end != std::string::npos; end = text.find('\n', told_)) {
+    for (auto end = text.find('\n', told_); end != std::string::npos;
+         end = text.find('\n', told_)) {
       options_.on_error_line(std::string_view(text).substr(told_, end - told_));
       told_ = end + 1;
     }
@@ -170,7 +178,8 @@ class Supervisor {
 
   int wait_for_it() const {
     int status = 0;
-    while (::waitpid(pid_, &status, 0) < 0 && errno == EINTR) {}
+    while (::waitpid(pid_, &status, 0) < 0 && errno == EINTR) {
+    }
     return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
   }
 
@@ -188,8 +197,14 @@ Result<ProcessResult> run_process(const std::vector<std::string>& argv,
   ADL_TRY(in, make_pipe());
   ADL_TRY(out, make_pipe());
   ADL_TRY(err, make_pipe());
-  Launch launch{argv, base_environment(options.env), options.cwd.c_str(), in.read.get(),
-                out.write.get(), err.write.get(), options.fd3, options.network_namespace_fd};
+  Launch launch{argv,
+                base_environment(options.env),
+                options.cwd.c_str(),
+                in.read.get(),
+                out.write.get(),
+                err.write.get(),
+                options.fd3,
+                options.network_namespace_fd};
   const auto args = pointers(launch.args);
   const auto env = pointers(launch.env);
   const pid_t pid = ::fork();

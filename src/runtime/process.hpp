@@ -22,8 +22,8 @@ struct ProcessOptions {
   std::size_t output_max = 1U << 20;  // of each stream; what is more is dropped
   std::vector<std::string> env;       // "NAME=value", added to PATH, HOME and LC_ALL
   std::string cwd = "/";
-  int network_namespace_fd = -1;      // entered before exec
-  int fd3 = -1;                       // becomes descriptor 3
+  int network_namespace_fd = -1;                        // entered before exec
+  int fd3 = -1;                                         // becomes descriptor 3
   std::function<void(std::string_view)> on_error_line;  // each line of standard error, as it comes
 };
 

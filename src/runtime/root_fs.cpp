@@ -31,7 +31,8 @@ constexpr int kNamespacesDeadlineMs = 10'000;
 // Only system calls: this runs after a fork. 0, or the errno.
 int enter_root(const char* root, const char* data) {
   const auto pivot = [] { return static_cast<int>(::syscall(SYS_pivot_root, ".", ".")); };
-  if (::syscall(SYS_setresgid, 0, 0, 0) != 0 || ::syscall(SYS_setresuid, 0, 0, 0) != 0) return errno;
+  if (::syscall(SYS_setresgid, 0, 0, 0) != 0 || ::syscall(SYS_setresuid, 0, 0, 0) != 0)
+    return errno;
   const auto tree = static_cast<int>(
       ::syscall(SYS_open_tree, AT_FDCWD, data, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC));
   if (tree < 0) return errno;
@@ -41,7 +42,8 @@ int enter_root(const char* root, const char* data) {
     return errno;
   ::mkdir("/root", 0700);
   ::mkdir("/root/autodl-tmp", 0755);
-  if (::syscall(SYS_move_mount, tree, "", AT_FDCWD, "/root/autodl-tmp", MOVE_MOUNT_F_EMPTY_PATH) != 0)
+  if (::syscall(SYS_move_mount, tree, "", AT_FDCWD, "/root/autodl-tmp", MOVE_MOUNT_F_EMPTY_PATH) !=
+      0)
     return errno;
   return 0;
 }
@@ -71,7 +73,8 @@ class Child {
   ~Child() {
     if (pid_ <= 0) return;
     ::kill(pid_, SIGKILL);
-    while (::waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {}
+    while (::waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
+    }
   }
 
  private:
@@ -80,7 +83,9 @@ class Child {
 
 }  // namespace
 
-bool RootFs::mounted(const InstanceId& id) const { return is_overlay_mount(path(id)); }
+bool RootFs::mounted(const InstanceId& id) const {
+  return is_overlay_mount(path(id));
+}
 
 Status RootFs::ensure(const RootSpec& spec) {
   ADL_TRY(image, images_.pinned(spec.image_digest));
@@ -117,8 +122,8 @@ Result<ContainerRuntime::Namespaces> RootFs::make_namespaces(const InstanceId& i
   UniqueFd go_read(go[0]), go_write(go[1]);
   if (::pipe2(done, O_CLOEXEC) != 0) return errno_error("make a pipe", errno);
   UniqueFd done_read(done[0]), done_write(done[1]);
-  const auto pid = static_cast<pid_t>(
-      ::syscall(SYS_clone, CLONE_NEWUSER | CLONE_NEWNS | SIGCHLD, 0, 0, 0, 0));
+  const auto pid =
+      static_cast<pid_t>(::syscall(SYS_clone, CLONE_NEWUSER | CLONE_NEWNS | SIGCHLD, 0, 0, 0, 0));
   if (pid < 0) return errno_error("make namespaces for a file worker", errno);
   if (pid == 0) hold_namespaces(root.c_str(), data.c_str(), go_read.get(), done_write.get());
   const Child child(pid);

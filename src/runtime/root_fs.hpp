@@ -17,8 +17,8 @@ class RootFs {
  public:
   RootFs(DiskStore& disks, ImageStore& images) : disks_(disks), images_(images) {}
 
-  Status ensure(const RootSpec& spec);      // unknown_image, root_conflict, root_busy, root_stale
-  Status release(const InstanceId& id);     // root and disk unmounted; the disk stays
+  Status ensure(const RootSpec& spec);   // unknown_image, root_conflict, root_busy, root_stale
+  Status release(const InstanceId& id);  // root and disk unmounted; the disk stays
   bool mounted(const InstanceId& id) const;
   std::string path(const InstanceId& id) const { return disks_.instance_folder(id) + "/r"; }
 

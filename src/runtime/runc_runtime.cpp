@@ -13,8 +13,8 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cerrno>
+#include <charconv>
 #include <set>
 
 #include "base/crash_point.hpp"
@@ -50,17 +50,19 @@ bool is_plain_path(const std::string& path) {
 
 // One card's file or device, checked: what is not what it is said to be is not mounted.
 Status add_device(const DeviceMount& item, BundleSpec& bundle) {
-  struct stat info {};
-  struct statvfs space {};
+  struct stat info{};
+  struct statvfs space{};
   if (!is_plain_path(item.host_path) || !is_plain_path(item.container_path) ||
-      ::stat(item.host_path.c_str(), &info) != 0 || ::statvfs(item.host_path.c_str(), &space) != 0) {
+      ::stat(item.host_path.c_str(), &info) != 0 ||
+      ::statvfs(item.host_path.c_str(), &space) != 0) {
     return Error(ErrorKind::kUnavailable, "device_missing",
                  fmt::format("mount '{}' at '{}': {}", item.host_path, item.container_path,
                              errno_error("look at it", errno).message()));
   }
   if (item.is_device != (S_ISCHR(info.st_mode) != 0)) {
-    return Error(ErrorKind::kInternal, "not_a_device",
-                 fmt::format("'{}' is {}a character device", item.host_path, item.is_device ? "not " : ""));
+    return Error(
+        ErrorKind::kInternal, "not_a_device",
+        fmt::format("'{}' is {}a character device", item.host_path, item.is_device ? "not " : ""));
   }
   if (item.is_device)
     bundle.devices.push_back({'c', static_cast<std::int64_t>(major(info.st_rdev)),
@@ -87,15 +89,17 @@ RuncRuntime::RuncRuntime(RuntimeConfig config)
 
 Status RuncRuntime::check_machine() const {
   if (::geteuid() != 0) {
-    return Error(ErrorKind::kDenied, "not_root", "the node must run as root: it mounts and starts containers");
+    return Error(ErrorKind::kDenied, "not_root",
+                 "the node must run as root: it mounts and starts containers");
   }
   for (const char* tool : {"runc", "conmon", "podman", "mkfs.ext4", "ip", "nft"}) {
     bool found = false;
-    for (const char* folder : {"/usr/local/sbin/", "/usr/local/bin/", "/usr/sbin/", "/usr/bin/", "/sbin/", "/bin/"})
+    for (const char* folder :
+         {"/usr/local/sbin/", "/usr/local/bin/", "/usr/sbin/", "/usr/bin/", "/sbin/", "/bin/"})
       found = found || ::access((std::string(folder) + tool).c_str(), X_OK) == 0;
     if (!found) {
-      return Error(ErrorKind::kUnsupported, "tool_missing", fmt::format("program '{}' is missing", tool),
-                   "run scripts/setup");
+      return Error(ErrorKind::kUnsupported, "tool_missing",
+                   fmt::format("program '{}' is missing", tool), "run scripts/setup");
     }
   }
   return {};
@@ -172,27 +176,35 @@ Result<ImageInfo> RuncRuntime::ensure_image(const std::string& reference,
   return image.info;
 }
 
-Result<std::vector<ImageInfo>> RuncRuntime::list_images() { return images_.list(); }
+Result<std::vector<ImageInfo>> RuncRuntime::list_images() {
+  return images_.list();
+}
 
 Status RuncRuntime::ensure_disk(const DiskSpec& spec) {
   ADL_TRY_STATUS(network_.check_slot(spec.slot));
   return disks_.ensure(spec);
 }
 
-Status RuncRuntime::ensure_root(const RootSpec& spec) { return roots_.ensure(spec); }
+Status RuncRuntime::ensure_root(const RootSpec& spec) {
+  return roots_.ensure(spec);
+}
 
 Status RuncRuntime::check_spec(const ContainerSpec& spec) const {
   const auto refuse = [&](std::string what) {
     return Error(ErrorKind::kInvalid, "bad_container",
                  fmt::format("container of instance {}: {}", spec.id.str(), what));
   };
-  if (!is_hostname(spec.hostname)) return refuse(fmt::format("host name '{}' is not one", spec.hostname));
+  if (!is_hostname(spec.hostname))
+    return refuse(fmt::format("host name '{}' is not one", spec.hostname));
   if (!is_cpuset(spec.cpuset)) return refuse(fmt::format("CPU set '{}' is not one", spec.cpuset));
   if (spec.run_key.size() != kKeySize) return refuse("its key is not 32 bytes");
   if (spec.run.empty()) return refuse("it has no run");
   ADL_TRY(disk, disks_.record(spec.id));
-  if (disk.slot != spec.slot) return refuse(fmt::format("slot {} is not its disk's, {}", spec.slot, disk.slot));
-  if (!roots_.mounted(spec.id)) return conflict("no_root", fmt::format("the root of instance {} is not mounted", spec.id.str()));
+  if (disk.slot != spec.slot)
+    return refuse(fmt::format("slot {} is not its disk's, {}", spec.slot, disk.slot));
+  if (!roots_.mounted(spec.id))
+    return conflict("no_root",
+                    fmt::format("the root of instance {} is not mounted", spec.id.str()));
   return {};
 }
 
@@ -204,9 +216,10 @@ Status RuncRuntime::write_instance_files(const ContainerSpec& spec) const {
   ADL_TRY_STATUS(make_folder(disk + "/boot", 0700, owner));
   ADL_TRY_STATUS(write_atomically(disk + "/boot/key", spec.run_key, 0400, owner));
   ADL_TRY_STATUS(write_atomically(disk + "/etc/hostname", spec.hostname + "\n", 0644, owner));
-  ADL_TRY_STATUS(write_atomically(disk + "/etc/hosts",
-                                  hosts_file(spec.hostname, network_.address_of(spec.slot)), 0644, owner));
-  return write_atomically(disk + "/etc/resolv.conf", resolv_file(network_.resolvers()), 0644, owner);
+  ADL_TRY_STATUS(write_atomically(
+      disk + "/etc/hosts", hosts_file(spec.hostname, network_.address_of(spec.slot)), 0644, owner));
+  return write_atomically(disk + "/etc/resolv.conf", resolv_file(network_.resolvers()), 0644,
+                          owner);
 }
 
 Result<BundleSpec> RuncRuntime::bundle_for(const ContainerSpec& spec) const {
@@ -227,15 +240,19 @@ Result<BundleSpec> RuncRuntime::bundle_for(const ContainerSpec& spec) const {
   bundle.open_files_max = open_files_limit();
   bundle.seccomp = seccomp_;
   if (!config_.toolbox_dir.empty()) {
-    struct statvfs space {};
-    const bool no_exec = ::statvfs(config_.toolbox_dir.c_str(), &space) == 0 && (space.f_flag & ST_NOEXEC) != 0;
-    if (no_exec) return Error(ErrorKind::kInvalid, "toolbox_noexec", fmt::format("toolbox '{}' lies on a noexec file system", config_.toolbox_dir));
+    struct statvfs space{};
+    const bool no_exec =
+        ::statvfs(config_.toolbox_dir.c_str(), &space) == 0 && (space.f_flag & ST_NOEXEC) != 0;
+    if (no_exec)
+      return Error(ErrorKind::kInvalid, "toolbox_noexec",
+                   fmt::format("toolbox '{}' lies on a noexec file system", config_.toolbox_dir));
     bundle.mounts.push_back({config_.toolbox_dir, "/opt/autodl", true, false, false});
   }
   bundle.mounts.push_back({disk + "/boot", "/run/autodl/boot", false, false, false});
   bundle.mounts.push_back({disk + "/data", "/root/autodl-tmp", false, false, false});
   for (const char* name : {"hosts", "hostname", "resolv.conf"})
-    bundle.mounts.push_back({fmt::format("{}/etc/{}", disk, name), fmt::format("/etc/{}", name), false, false, false});
+    bundle.mounts.push_back(
+        {fmt::format("{}/etc/{}", disk, name), fmt::format("/etc/{}", name), false, false, false});
   for (const auto& item : spec.devices) ADL_TRY_STATUS(add_device(item, bundle));
   return bundle;
 }
@@ -252,24 +269,30 @@ Status RuncRuntime::build_container(const ContainerSpec& spec) {
 Status RuncRuntime::create_container(const ContainerSpec& spec) {
   if (const auto record = containers_.created(spec.id)) {
     if (record->run != spec.run)
-      return conflict("other_container", fmt::format("instance {} still has the container of run {}", spec.id.str(), record->run.str()));
+      return conflict("other_container",
+                      fmt::format("instance {} still has the container of run {}", spec.id.str(),
+                                  record->run.str()));
     if (containers_.status(spec.id).phase == ContainerPhase::kExited)
-      return conflict("already_ran", fmt::format("the container of run {} has ended", spec.run.str()));
+      return conflict("already_ran",
+                      fmt::format("the container of run {} has ended", spec.run.str()));
     return {};
   }
   ADL_TRY_STATUS(check_spec(spec));
   auto built = build_container(spec);
   if (built.ok()) return {};
   // Nothing ran yet: whatever is there of it goes.
-  for (const auto& undone : {containers_.remove(spec.id), network_.detach(spec.slot), logs_.archive(spec.id)})
-    if (!undone.ok()) log_warn("runtime", "undo container of {}: {}", spec.id.str(), undone.error().message());
+  for (const auto& undone :
+       {containers_.remove(spec.id), network_.detach(spec.slot), logs_.archive(spec.id)})
+    if (!undone.ok())
+      log_warn("runtime", "undo container of {}: {}", spec.id.str(), undone.error().message());
   return built.error().context(fmt::format("create container of instance {}", spec.id.str()));
 }
 
 Status RuncRuntime::start_container(const InstanceId& id, const RunId& run) {
   const auto now = containers_.status(id);
   if (now.phase == ContainerPhase::kNone || now.run != run)
-    return conflict("no_container", fmt::format("instance {} has no container of run {}", id.str(), run.str()));
+    return conflict("no_container",
+                    fmt::format("instance {} has no container of run {}", id.str(), run.str()));
   if (now.phase == ContainerPhase::kRunning) return {};
   if (now.phase == ContainerPhase::kExited)
     return conflict("already_ran", fmt::format("the container of run {} has ended", run.str()));
@@ -290,7 +313,8 @@ Result<ContainerStatus> RuncRuntime::status(const InstanceId& id) {
 
 Result<UniqueFd> RuncRuntime::watch(const InstanceId& id) {
   const auto record = containers_.created(id);
-  if (!record) return conflict("no_container", fmt::format("instance {} has no container", id.str()));
+  if (!record)
+    return conflict("no_container", fmt::format("instance {} has no container", id.str()));
   UniqueFd fd(static_cast<int>(::syscall(SYS_pidfd_open, record->init.pid, 0)));
   // Opened, then asked: if it is still that process now, the descriptor is its.
   if (fd.valid() && containers_.status(id).phase != ContainerPhase::kExited) return fd;
@@ -299,7 +323,9 @@ Result<UniqueFd> RuncRuntime::watch(const InstanceId& id) {
   return gone;
 }
 
-Status RuncRuntime::kill_container(const InstanceId& id) { return containers_.kill(id); }
+Status RuncRuntime::kill_container(const InstanceId& id) {
+  return containers_.kill(id);
+}
 
 Status RuncRuntime::remove_container(const InstanceId& id) {
   std::optional<std::uint32_t> slot;
@@ -327,14 +353,17 @@ Status RuncRuntime::destroy(const InstanceId& id) {
   return disks_.destroy(id);
 }
 
-std::string RuncRuntime::address_of(std::uint32_t slot) { return network_.address_of(slot); }
+std::string RuncRuntime::address_of(std::uint32_t slot) {
+  return network_.address_of(slot);
+}
 
 Result<ContainerRuntime::Namespaces> RuncRuntime::namespaces(const InstanceId& id,
                                                              std::uint32_t slot) {
   const auto now = containers_.status(id);
   if (now.phase != ContainerPhase::kRunning) return roots_.make_namespaces(id, slot);
   const auto open_ns = [&](const char* name) {
-    return UniqueFd(::open(fmt::format("/proc/{}/ns/{}", now.pid, name).c_str(), O_RDONLY | O_CLOEXEC));
+    return UniqueFd(
+        ::open(fmt::format("/proc/{}/ns/{}", now.pid, name).c_str(), O_RDONLY | O_CLOEXEC));
   };
   Namespaces spaces;
   spaces.user = open_ns("user");
@@ -347,9 +376,13 @@ Result<ContainerRuntime::Namespaces> RuncRuntime::namespaces(const InstanceId& i
   return spaces;
 }
 
-std::string RuncRuntime::log_path(const InstanceId& id, const RunId& run) { return logs_.path(id, run); }
+std::string RuncRuntime::log_path(const InstanceId& id, const RunId& run) {
+  return logs_.path(id, run);
+}
 
-Result<std::int64_t> RuncRuntime::disk_used_bytes(const InstanceId& id) { return disks_.used_bytes(id); }
+Result<std::int64_t> RuncRuntime::disk_used_bytes(const InstanceId& id) {
+  return disks_.used_bytes(id);
+}
 
 std::optional<std::int64_t> RuncRuntime::cpu_time_ns(const InstanceId& id) {
   return cgroups_.cpu_time_ns(id.str());

@@ -28,7 +28,8 @@ class RuncRuntime final : public ContainerRuntime {
 
   Status prepare() override;
   Result<std::vector<FoundInstance>> scan() override;
-  Result<ImageInfo> ensure_image(const std::string& reference, const PullProgress& progress) override;
+  Result<ImageInfo> ensure_image(const std::string& reference,
+                                 const PullProgress& progress) override;
   Result<std::vector<ImageInfo>> list_images() override;
   Status ensure_disk(const DiskSpec& spec) override;
   Status ensure_root(const RootSpec& spec) override;

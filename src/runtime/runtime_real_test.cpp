@@ -60,8 +60,9 @@ TEST_F(RealRuntimeTest, Calls_RepeatedOrOutOfOrder_AreHarmlessOrRefused) {
 
 TEST_F(RealRuntimeTest, Files_StayOverRuns_AndBootDoesNot) {
   const auto id = instance(1);
-  prepare_instance(id, "echo kept > /root/kept; echo data > /root/autodl-tmp/data; "
-                       "cat /run/autodl/boot/key; echo '{}' > /run/autodl/boot/exit.json");
+  prepare_instance(id,
+                   "echo kept > /root/kept; echo data > /root/autodl-tmp/data; "
+                   "cat /run/autodl/boot/key; echo '{}' > /run/autodl/boot/exit.json");
   start(id, run_of(1));
   EXPECT_EQ(await_end(id).exit_record, "{}\n");
   expect_ok(runtime_->remove_container(id));
@@ -76,15 +77,18 @@ TEST_F(RealRuntimeTest, Files_StayOverRuns_AndBootDoesNot) {
 
 TEST_F(RealRuntimeTest, Conmon_Killed_ContainerGoesOnAndIsAdopted) {
   const auto id = instance(1);
-  prepare_instance(id, "touch /root/autodl-tmp/up; while [ ! -e /root/autodl-tmp/go ]; do sleep 0.05; done");
+  prepare_instance(
+      id, "touch /root/autodl-tmp/up; while [ ! -e /root/autodl-tmp/go ]; do sleep 0.05; done");
   start(id, run_of(1));
   ASSERT_TRUE(await_file(disk(id) + "/data/up"));
-  const auto conmon = std::stoi(*read_small_file(config_.run_dir + "/c/" + id.str() + "/conmon.pid"));
+  const auto conmon =
+      std::stoi(*read_small_file(config_.run_dir + "/c/" + id.str() + "/conmon.pid"));
   ASSERT_EQ(::kill(conmon, SIGKILL), 0);
   make_runtime();
   auto found = runtime_->scan();
   ASSERT_TRUE(found.ok());
-  const auto mine = std::find_if(found->begin(), found->end(), [&](const auto& item) { return item.id == id; });
+  const auto mine =
+      std::find_if(found->begin(), found->end(), [&](const auto& item) { return item.id == id; });
   ASSERT_NE(mine, found->end());
   EXPECT_TRUE(mine->disk);
   EXPECT_TRUE(mine->mounted);
@@ -98,13 +102,15 @@ TEST_F(RealRuntimeTest, Conmon_Killed_ContainerGoesOnAndIsAdopted) {
 
 TEST_F(RealRuntimeTest, Disk_Full_IsToldInsideAndStaysHard) {
   const auto id = instance(1);
-  prepare_instance(id, "dd if=/dev/zero of=/root/fill bs=1M count=400 2>&1; df -m / | tail -1; "
-                       "dd if=/dev/zero of=/root/autodl-tmp/fill bs=1M count=10 2>&1; ls -l /root/fill");
+  prepare_instance(
+      id,
+      "dd if=/dev/zero of=/root/fill bs=1M count=400 2>&1; df -m / | tail -1; "
+      "dd if=/dev/zero of=/root/autodl-tmp/fill bs=1M count=10 2>&1; ls -l /root/fill");
   start(id, run_of(1));
   await_end(id);
   const auto log = log_of(id, run_of(1));
   EXPECT_NE(log.find("No space left on device"), std::string::npos) << log;
-  struct stat image {};
+  struct stat image{};
   ASSERT_EQ(::stat((config_.state_dir + "/disks/" + id.str() + ".img").c_str(), &image), 0);
   EXPECT_LE(image.st_blocks * 512, std::int64_t{128} << 20);
   EXPECT_GT(runtime_->disk_used_bytes(id).value_or(0), std::int64_t{100} << 20);
@@ -129,20 +135,21 @@ TEST_F(RealRuntimeTest, Memory_BeyondLimit_IsReported) {
 
 TEST_F(RealRuntimeTest, Privileges_AreThoseOfNobody) {
   const auto id = instance(1);
-  prepare_instance(id,
-                   "mknod /root/disk b 7 0 && echo BAD mknod\n"
-                   "mount -t tmpfs none /mnt 2>/dev/null && echo BAD mount\n"
-                   "ip link add x type dummy 2>/dev/null && echo BAD link\n"
-                   "echo 1 > /proc/sys/vm/drop_caches && echo BAD sysctl\n"
-                   "echo x > /opt/autodl/x && echo BAD toolbox\n"
-                   "dd if=/proc/kcore of=/dev/null bs=1 count=1 2>/dev/null | grep -q . && echo BAD kcore\n"
-                   "[ -r /dev/vda ] && echo BAD vda\n"
-                   "ulimit -c\n"
-                   "df -m /dev/shm | tail -1\n"
-                   "grep -i -e seccomp: -e capbnd /proc/self/status\n"
-                   "cat /proc/self/uid_map\n"
-                   "ls -ld /etc/hosts /root/autodl-tmp; cat /etc/hosts /etc/resolv.conf\n"
-                   "cat /proc/sys/net/ipv4/ip_unprivileged_port_start; echo done");
+  prepare_instance(
+      id,
+      "mknod /root/disk b 7 0 && echo BAD mknod\n"
+      "mount -t tmpfs none /mnt 2>/dev/null && echo BAD mount\n"
+      "ip link add x type dummy 2>/dev/null && echo BAD link\n"
+      "echo 1 > /proc/sys/vm/drop_caches && echo BAD sysctl\n"
+      "echo x > /opt/autodl/x && echo BAD toolbox\n"
+      "dd if=/proc/kcore of=/dev/null bs=1 count=1 2>/dev/null | grep -q . && echo BAD kcore\n"
+      "[ -r /dev/vda ] && echo BAD vda\n"
+      "ulimit -c\n"
+      "df -m /dev/shm | tail -1\n"
+      "grep -i -e seccomp: -e capbnd /proc/self/status\n"
+      "cat /proc/self/uid_map\n"
+      "ls -ld /etc/hosts /root/autodl-tmp; cat /etc/hosts /etc/resolv.conf\n"
+      "cat /proc/sys/net/ipv4/ip_unprivileged_port_start; echo done");
   start(id, run_of(1));
   await_end(id);
   const auto log = log_of(id, run_of(1));
@@ -162,8 +169,9 @@ TEST_F(RealRuntimeTest, FortyLayers_MountAndRun) {
 
 TEST_F(RealRuntimeTest, Veil_GivesNamesWithoutTouchingTheDisk) {
   const auto id = instance(1);
-  prepare_instance(id, "ls -l /usr/bin/shutdown /usr/bin/poweroff /workspace; touch /workspace/mine; "
-                       "ls /root/autodl-tmp/mine && echo linked");
+  prepare_instance(id,
+                   "ls -l /usr/bin/shutdown /usr/bin/poweroff /workspace; touch /workspace/mine; "
+                   "ls /root/autodl-tmp/mine && echo linked");
   start(id, run_of(1));
   await_end(id);
   const auto log = log_of(id, run_of(1));
@@ -234,14 +242,17 @@ TEST_F(RealRuntimeTest, Network_NodeReachesInstances_TheyReachNeitherHostNorEach
 
 TEST_F(RealRuntimeTest, Log_OfAFlood_KeepsHeadAndTailAndNeverBlocks) {
   const auto id = instance(1);
-  prepare_instance(id, "echo first; yes 0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789abcdefghijklmnopqrstuvwxyz | head -n 2000000; echo last");
+  prepare_instance(id,
+                   "echo first; yes "
+                   "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789abcdefg"
+                   "hijklmnopqrstuvwxyz | head -n 2000000; echo last");
   const auto begin = std::chrono::steady_clock::now();
   start(id, run_of(1));
   EXPECT_EQ(await_end(id).exit_code, 0);
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
   expect_ok(runtime_->remove_container(id));
   const auto path = runtime_->log_path(id, run_of(1));
-  struct stat info {};
+  struct stat info{};
   ASSERT_EQ(::stat(path.c_str(), &info), 0);
   EXPECT_LT(info.st_blocks * 512, std::int64_t{68} << 20);
   EXPECT_NE(log_of(id, run_of(1)).find("F first"), std::string::npos);
@@ -258,12 +269,14 @@ TEST_F(RealRuntimeTest, Log_DiskFull_DropsOutputAndSaysSo) {
   config_.log_tail_bytes = std::int64_t{1} << 40;  // nothing is ever freed
   make_runtime();
   const auto id = instance(1);
-  prepare_instance(id, "yes 0123456789abcdefghijklmnopqrstuvwxyz0123456789abcdefghijklmnopqrstuvwxyz | head -n 1000000; touch /root/autodl-tmp/done; sleep 1");
+  prepare_instance(id,
+                   "yes 0123456789abcdefghijklmnopqrstuvwxyz0123456789abcdefghijklmnopqrstuvwxyz | "
+                   "head -n 1000000; touch /root/autodl-tmp/done; sleep 1");
   start(id, run_of(1));
   EXPECT_EQ(await_end(id).exit_code, 0);
   EXPECT_TRUE(runtime::path_exists(disk(id) + "/data/done"));
   expect_ok(runtime_->remove_container(id));
-  struct stat info {};
+  struct stat info{};
   ASSERT_EQ(::stat(runtime_->log_path(id, run_of(1)).c_str(), &info), 0);
   EXPECT_LE(info.st_blocks * 512, config_.log_disk_bytes);
 }
@@ -280,7 +293,8 @@ TEST_F(RealRuntimeTest, Namespaces_OfAStoppedInstance_ShowItsRootAndData) {
     if (::setgid(0) != 0 || ::setuid(0) != 0 || ::chdir("/") != 0) ::_exit(3);
     for (const char* path : {"/root/autodl-tmp/put", "/root/put"})
       if (::open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644) < 0) ::_exit(4);
-    ::_exit(::access("/bin/busybox", X_OK) == 0 && ::access("/etc/shadow-of-host", F_OK) != 0 ? 0 : 5);
+    ::_exit(::access("/bin/busybox", X_OK) == 0 && ::access("/etc/shadow-of-host", F_OK) != 0 ? 0
+                                                                                              : 5);
   }
   int status = 0;
   ASSERT_EQ(::waitpid(child, &status, 0), child);
@@ -297,7 +311,8 @@ TEST_F(RealRuntimeTest, Parallel_InstancesDoNotDisturbEachOther) {
   for (const auto& id : ids) prepare_instance(id, "exit 5");
   std::vector<std::thread> threads;
   for (int number = 1; number <= 8; ++number)
-    threads.emplace_back([&, number] { start(ids[static_cast<std::size_t>(number - 1)], run_of(number)); });
+    threads.emplace_back(
+        [&, number] { start(ids[static_cast<std::size_t>(number - 1)], run_of(number)); });
   for (auto& thread : threads) thread.join();
   for (const auto& id : ids) EXPECT_EQ(await_end(id).exit_code, 5);
 }
@@ -307,7 +322,9 @@ TEST_F(RealRuntimeTest, Times_OfOneInstance) {
   const auto timed = [](std::vector<double>& into, auto call) {
     const auto begin = std::chrono::steady_clock::now();
     const Status done = call();
-    into.push_back(std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count());
+    into.push_back(
+        std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin)
+            .count());
     EXPECT_TRUE(done.ok()) << done.error().message();
   };
   for (const char* image : {kBusybox, kLayers40}) {
@@ -329,8 +346,9 @@ TEST_F(RealRuntimeTest, Times_OfOneInstance) {
       std::sort(list.begin(), list.end());
       return list[list.size() / 2];
     };
-    fmt::print("{}: p50 of 15, ms: disk {:.0f}, root {:.0f}, create {:.0f}, start {:.0f}, remove {:.0f}\n",
-               image, p50(disk_ms), p50(root_ms), p50(create_ms), p50(start_ms), p50(remove_ms));
+    fmt::print(
+        "{}: p50 of 15, ms: disk {:.0f}, root {:.0f}, create {:.0f}, start {:.0f}, remove {:.0f}\n",
+        image, p50(disk_ms), p50(root_ms), p50(create_ms), p50(start_ms), p50(remove_ms));
   }
 }
 

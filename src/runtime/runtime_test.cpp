@@ -72,24 +72,29 @@ TEST(Routes, ConnectedNetworksAndUplink_AreFound) {
 }
 
 TEST(Resolvers, LoopbackAndNonsense_AreLeftOut) {
-  EXPECT_THAT(parse_resolvers("# x\nnameserver 127.0.0.53\nnameserver 10.0.0.2\nnameserver ::1\nnameserver\n"),
+  EXPECT_THAT(parse_resolvers(
+                  "# x\nnameserver 127.0.0.53\nnameserver 10.0.0.2\nnameserver ::1\nnameserver\n"),
               testing::ElementsAre("10.0.0.2"));
 }
 
 TEST(Table, Rules_RefuseWhatTheyMust) {
-  const auto script = table_script({"rt", {0x64400000, 16}, {"10.0.0.2"}, {}, {"192.0.2.0/24"}, true});
+  const auto script =
+      table_script({"rt", {0x64400000, 16}, {"10.0.0.2"}, {}, {"192.0.2.0/24"}, true});
   EXPECT_THAT(script, HasSubstr("add table inet autodl_rt\ndelete table inet autodl_rt\n"));
   for (const char* rule :
        {"iifname \"rt-*\" oifname \"rt-*\" drop", "ip daddr 100.64.0.0/16 oifname != \"rt-*\" drop",
-        "meta nfproto ipv6 drop", "fib saddr . iif oif missing drop", "169.254.0.0/16", "192.168.0.0/16",
-        "172.16.0.0/12", "10.0.0.0/8", "192.0.2.0/24", "ip saddr 100.64.0.0/16 oifname != \"rt-*\" masquerade"})
+        "meta nfproto ipv6 drop", "fib saddr . iif oif missing drop", "169.254.0.0/16",
+        "192.168.0.0/16", "172.16.0.0/12", "10.0.0.0/8", "192.0.2.0/24",
+        "ip saddr 100.64.0.0/16 oifname != \"rt-*\" masquerade"})
     EXPECT_THAT(script, HasSubstr(rule));
-  EXPECT_THAT(table_script({"rt", {0x64400000, 16}, {}, {}, {}, false}), Not(HasSubstr("masquerade")));
+  EXPECT_THAT(table_script({"rt", {0x64400000, 16}, {}, {}, {}, false}),
+              Not(HasSubstr("masquerade")));
 }
 
 TEST(Links, Scripts_NameBothEnds) {
-  EXPECT_THAT(host_link_script("rt-4", 77, 0x64400001, 0x64400006),
-              HasSubstr("link add rt-4 type veth peer name eth0 address 02:00:64:40:00:06 netns 77\n"));
+  EXPECT_THAT(
+      host_link_script("rt-4", 77, 0x64400001, 0x64400006),
+      HasSubstr("link add rt-4 type veth peer name eth0 address 02:00:64:40:00:06 netns 77\n"));
   EXPECT_THAT(instance_link_script(0x64400001, 0x64400006),
               HasSubstr("route add default via 100.64.0.1 src 100.64.0.6\n"));
 }
@@ -116,7 +121,8 @@ BundleSpec bundle_spec() {
   spec.hostname = "h";
   spec.init_argv = {"/opt/autodl/sbin/autodl-init"};
   spec.first_uid = 200000;
-  spec.mounts = {{"/dev/x", "/dev/nvidia0", false, false, true}, {"/tb", "/opt/autodl", true, true, false}};
+  spec.mounts = {{"/dev/x", "/dev/nvidia0", false, false, true},
+                 {"/tb", "/opt/autodl", true, true, false}};
   spec.devices = {{'c', 195, 0}};
   spec.cgroup_path = "/autodl/I";
   spec.memory_bytes = 1 << 30;
@@ -129,7 +135,8 @@ BundleSpec bundle_spec() {
 TEST(Bundle, HoldsLimitsAndNoPrivilege) {
   const boost::json::value bundle = make_bundle(bundle_spec());
   const auto text = boost::json::serialize(bundle);
-  for (const char* never : {"CAP_SYS_ADMIN", "CAP_NET_RAW", "CAP_NET_ADMIN", "CAP_MKNOD", "CAP_SYS_PTRACE"})
+  for (const char* never :
+       {"CAP_SYS_ADMIN", "CAP_NET_RAW", "CAP_NET_ADMIN", "CAP_MKNOD", "CAP_SYS_PTRACE"})
     EXPECT_THAT(text, Not(HasSubstr(never)));
   EXPECT_EQ(bundle.at_pointer("/linux/resources/memory/limit"), 1 << 30);
   EXPECT_EQ(bundle.at_pointer("/linux/resources/pids/limit"), 100);
@@ -153,7 +160,8 @@ TEST(Bundle, OnVersion2_HasItsCgroup) {
 
 TEST(Seccomp, Section_ThatAllowsTooMuch_IsRefused) {
   const auto section = [](const char* name) {
-    return std::string(R"({"defaultAction":"SCMP_ACT_ERRNO","syscalls":[{"action":"SCMP_ACT_ALLOW","names":[")") +
+    return std::string(R"({"defaultAction":"SCMP_ACT_ERRNO","syscalls":[)"
+                       R"({"action":"SCMP_ACT_ALLOW","names":[")") +
            name + "\"]}]}";
   };
   EXPECT_TRUE(parse_seccomp(section("read")).ok());
@@ -161,32 +169,38 @@ TEST(Seccomp, Section_ThatAllowsTooMuch_IsRefused) {
     EXPECT_FALSE(parse_seccomp(section(never)).ok()) << never;
   EXPECT_FALSE(parse_seccomp("").ok());
   EXPECT_FALSE(parse_seccomp(R"({"defaultAction":"SCMP_ACT_ALLOW","syscalls":[]})").ok());
-  EXPECT_FALSE(parse_seccomp(R"({"defaultAction":"SCMP_ACT_ERRNO","syscalls":[{"includes":{}}]})").ok());
+  EXPECT_FALSE(
+      parse_seccomp(R"({"defaultAction":"SCMP_ACT_ERRNO","syscalls":[{"includes":{}}]})").ok());
 }
 
 TEST(Names, HostAndCpuset_AreChecked) {
   for (const char* good : {"a", "autodl-001", "A1"}) EXPECT_TRUE(is_hostname(good)) << good;
-  for (const char* bad : {"", "-a", "a-", "a b", "a\n", "ü", "a.b"}) EXPECT_FALSE(is_hostname(bad)) << bad;
+  for (const char* bad : {"", "-a", "a-", "a b", "a\n", "ü", "a.b"})
+    EXPECT_FALSE(is_hostname(bad)) << bad;
   EXPECT_TRUE(is_cpuset("0-3,8"));
   EXPECT_FALSE(is_cpuset("0;1"));
 }
 
 TEST(References, OptionsPathsAndTransports_AreRefused) {
-  for (const char* good : {"autodl/pytorch:2.6.0-cpu-py313", "docker.io/library/debian@sha256:ab", "a"})
+  for (const char* good :
+       {"autodl/pytorch:2.6.0-cpu-py313", "docker.io/library/debian@sha256:ab", "a"})
     EXPECT_TRUE(check_reference(good).ok()) << good;
-  for (const char* bad : {"", "-v", "--root=/x", "/etc/passwd", "docker://x", "a b", "a\nb", "../x", "a;b", "名"})
+  for (const char* bad :
+       {"", "-v", "--root=/x", "/etc/passwd", "docker://x", "a b", "a\nb", "../x", "a;b", "名"})
     EXPECT_EQ(check_reference(bad).error().code(), "bad_image_reference") << bad;
 }
 
 TEST(Inspect, Description_GivesLayersTopFirst) {
   const std::string id(64, 'a');
-  const auto text = R"([{"Id":")" + id + R"(","Size":42,"Config":{"Env":["A=1=2","=x","bad","B="],"WorkingDir":"/w"},)"
+  const auto text = R"([{"Id":")" + id +
+                    R"(","Size":42,"Config":{"Env":["A=1=2","=x","bad","B="],"WorkingDir":"/w"},)"
                     R"("GraphDriver":{"Data":{"UpperDir":"/top","LowerDir":"/mid:/low"}}}])";
   const auto image = parse_inspect(text, "x:y");
   ASSERT_TRUE(image.ok()) << image.error().message();
   EXPECT_EQ(image->info.digest, "sha256:" + id);
   EXPECT_EQ(image->info.size_bytes, 42);
-  EXPECT_THAT(image->info.env, testing::ElementsAre(testing::Pair("A", "1=2"), testing::Pair("B", "")));
+  EXPECT_THAT(image->info.env,
+              testing::ElementsAre(testing::Pair("A", "1=2"), testing::Pair("B", "")));
   EXPECT_THAT(image->layers, testing::ElementsAre("/top", "/mid", "/low"));
   for (const char* bad : {"", "[]", "{}", R"([{"Id":"x"}])", R"([{"Id":"../../etc"}])"})
     EXPECT_FALSE(parse_inspect(bad, "x").ok()) << bad;

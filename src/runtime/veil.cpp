@@ -32,7 +32,8 @@ class VeilMaker {
   Status make() {
     if (!root_fd_.valid()) return errno_error(fmt::format("open image root '{}'", root_), errno);
     for (const char* folder : {"/usr/bin", "/usr/sbin", "/bin", "/sbin"}) {
-      // The first must be there, for those who type the whole path; the others if the image has them.
+      // The first must be there, for those who type the whole path; the others if the image has
+      // them.
       const bool wanted = std::string_view(folder) == "/usr/bin";
       ADL_TRY_STATUS(add_commands(folder, wanted));
     }
@@ -49,8 +50,8 @@ class VeilMaker {
     open_how how{};
     how.flags = flags | O_CLOEXEC;
     how.resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS;
-    return UniqueFd(static_cast<int>(
-        ::syscall(SYS_openat2, root_fd_.get(), path.c_str(), &how, sizeof how)));
+    return UniqueFd(
+        static_cast<int>(::syscall(SYS_openat2, root_fd_.get(), path.c_str(), &how, sizeof how)));
   }
 
   // Where a folder of the image really is: "/sbin" → "/usr/sbin".
@@ -70,7 +71,7 @@ class VeilMaker {
   // The entry itself, links not followed.
   std::optional<struct stat> entry(const std::string& path) const {
     const auto fd = open_inside(path, O_PATH | O_NOFOLLOW);
-    struct stat info {};
+    struct stat info{};
     if (!fd.valid() || ::fstat(fd.get(), &info) != 0) return std::nullopt;
     return info;
   }

@@ -20,7 +20,9 @@ Error conflict(std::string code, const InstanceId& id) {
 void FakeRuntime::fail_next(const std::string& call, Error error, int times) {
   for (int time = 0; time < times; ++time) failures_[call].push_back(error);
 }
-void FakeRuntime::cut_next(const std::string& call) { cuts_.insert(call); }
+void FakeRuntime::cut_next(const std::string& call) {
+  cuts_.insert(call);
+}
 void FakeRuntime::set_duration(const std::string& call, std::chrono::nanoseconds time) {
   durations_[call] = time;
 }
@@ -53,7 +55,8 @@ void FakeRuntime::finish(Container& container) {
   ::eventfd_write(container.ended.get(), 1);
 }
 
-void FakeRuntime::end_container(const InstanceId& id, std::optional<int> exit_code, std::string record) {
+void FakeRuntime::end_container(const InstanceId& id, std::optional<int> exit_code,
+                                std::string record) {
   const auto found = containers_.find(id);
   if (found == containers_.end() || found->second.status.phase == ContainerPhase::kExited) return;
   found->second.status.exit_code = exit_code;
@@ -74,7 +77,9 @@ void FakeRuntime::reboot() {
   for (auto& [id, disk] : disks_) disk.mounted = false;
 }
 
-void FakeRuntime::lose_container(const InstanceId& id) { containers_.erase(id); }
+void FakeRuntime::lose_container(const InstanceId& id) {
+  containers_.erase(id);
+}
 
 int FakeRuntime::starts_of(const RunId& run) const {
   const auto found = starts_.find(run);
@@ -115,7 +120,8 @@ Result<ImageInfo> FakeRuntime::ensure_image(const std::string& reference,
   ADL_TRY_STATUS(begin("ensure_image", {}));
   const auto found = images_.find(reference);
   if (found == images_.end())
-    return Error(ErrorKind::kNotFound, "unknown_image", fmt::format("image '{}' is not known here", reference));
+    return Error(ErrorKind::kNotFound, "unknown_image",
+                 fmt::format("image '{}' is not known here", reference));
   if (progress) progress("ready", 100);
   ADL_TRY_STATUS(end("ensure_image"));
   return found->second;
@@ -131,7 +137,8 @@ Result<std::vector<ImageInfo>> FakeRuntime::list_images() {
 Status FakeRuntime::ensure_disk(const DiskSpec& spec) {
   ADL_TRY_STATUS(begin("ensure_disk", spec.id));
   const auto found = disks_.find(spec.id);
-  if (found != disks_.end() && found->second.slot != spec.slot) return conflict("disk_conflict", spec.id);
+  if (found != disks_.end() && found->second.slot != spec.slot)
+    return conflict("disk_conflict", spec.id);
   if (found == disks_.end()) {
     std::int64_t promised = 0;
     for (const auto& [id, disk] : disks_) promised += disk.size_bytes;
@@ -159,7 +166,8 @@ Status FakeRuntime::create_container(const ContainerSpec& spec) {
   ADL_TRY_STATUS(begin("create_container", spec.id));
   if (const auto found = containers_.find(spec.id); found != containers_.end()) {
     if (found->second.spec.run != spec.run) return conflict("other_container", spec.id);
-    if (found->second.status.phase == ContainerPhase::kExited) return conflict("already_ran", spec.id);
+    if (found->second.status.phase == ContainerPhase::kExited)
+      return conflict("already_ran", spec.id);
     return end("create_container");
   }
   const auto disk = disks_.find(spec.id);
@@ -178,7 +186,8 @@ Status FakeRuntime::create_container(const ContainerSpec& spec) {
 Status FakeRuntime::start_container(const InstanceId& id, const RunId& run) {
   ADL_TRY_STATUS(begin("start_container", id));
   const auto found = containers_.find(id);
-  if (found == containers_.end() || found->second.spec.run != run) return conflict("no_container", id);
+  if (found == containers_.end() || found->second.spec.run != run)
+    return conflict("no_container", id);
   auto& status = found->second.status;
   if (status.phase == ContainerPhase::kExited) return conflict("already_ran", id);
   if (status.phase == ContainerPhase::kCreated) {

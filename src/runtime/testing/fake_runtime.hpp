@@ -39,7 +39,7 @@ class FakeRuntime final : public ContainerRuntime {
   // PID 1 ends: with an exit code, or without one (conmon died too).
   void end_container(const InstanceId& id, std::optional<int> exit_code, std::string record = {});
   void kill_out_of_memory(const InstanceId& id);
-  void reboot();  // containers and mounts are gone
+  void reboot();                              // containers and mounts are gone
   void lose_container(const InstanceId& id);  // as if somebody had removed it
 
   // What happened, for assertions: how often a run's container was started, what exists.
@@ -52,7 +52,8 @@ class FakeRuntime final : public ContainerRuntime {
 
   Status prepare() override;
   Result<std::vector<FoundInstance>> scan() override;
-  Result<ImageInfo> ensure_image(const std::string& reference, const PullProgress& progress) override;
+  Result<ImageInfo> ensure_image(const std::string& reference,
+                                 const PullProgress& progress) override;
   Result<std::vector<ImageInfo>> list_images() override;
   Status ensure_disk(const DiskSpec& spec) override;
   Status ensure_root(const RootSpec& spec) override;

@@ -57,12 +57,15 @@ inline Footprint footprint(const RuntimeConfig& config) {
   for (const auto& entry : runtime::parse_mountinfo(table))
     if (entry.mount_point.starts_with(config.run_dir + "/m/")) ++print.mounts;
   for (const auto& name : runtime::list_names("/sys/block"))
-    if (runtime::read_small_file("/sys/block/" + name + "/loop/backing_file").value_or("").starts_with(config.state_dir))
+    if (runtime::read_small_file("/sys/block/" + name + "/loop/backing_file")
+            .value_or("")
+            .starts_with(config.state_dir))
       ++print.loops;
   for (const auto& name : runtime::list_names("/sys/class/net"))
     if (name.starts_with(config.name_prefix + "-")) ++print.veths;
   for (const auto& controller : runtime::list_names("/sys/fs/cgroup"))
-    for (const auto& name : runtime::list_names("/sys/fs/cgroup/" + controller + "/" + config.name_prefix))
+    for (const auto& name :
+         runtime::list_names("/sys/fs/cgroup/" + controller + "/" + config.name_prefix))
       if (name.starts_with("01")) ++print.cgroups;
   print.containers = runtime::list_names(config.run_dir + "/c").size() +
                      runtime::list_names(config.run_dir + "/runc").size();
@@ -79,7 +82,8 @@ class RealRuntimeTest : public testing::Test {
     ASSERT_TRUE(runtime::make_folder(std::string(kBase) + "/toolbox", 0755).ok());
     const std::string source = ADL_SOURCE_DIR;
     for (const char* image : {kBusybox, kLayers40}) {
-      auto built = run_checked({source + "/scripts/build-image", image, "--root", real_config().image_root}, options);
+      auto built = run_checked(
+          {source + "/scripts/build-image", image, "--root", real_config().image_root}, options);
       ASSERT_TRUE(built.ok()) << built.error().message();
     }
     auto section = run_checked({source + "/scripts/make-seccomp"}, options);
