@@ -80,12 +80,11 @@ Task<void> serve_call(Api* api, const CoreCall* call, CallOptions options,
 }  // namespace
 
 Api::Api(CoreRunner& core_runner, StreamOpener& stream_opener, BlockingPool& blocking_pool,
-         const Clock& time_source, const ImageCatalogue& images, ApiOptions api_options)
+         const Clock& time_source, ApiOptions api_options)
     : runner(core_runner),
       streams(stream_opener),
       pool(blocking_pool),
       clock(time_source),
-      catalogue(images),
       options(std::move(api_options)),
       files(streams, pool),
       tickets(time_source),

@@ -3,7 +3,7 @@
 // Api: the REST API over ControlCore. Holds what handlers share; make_router() has every route.
 // Lives on the loop's thread and outlives the server that runs its router.
 //
-//   Api api(runner, streams, pool, clock, catalogue, options);
+//   Api api(runner, streams, pool, clock, options);
 //   http::Server server(loop, api.make_router());
 //   … at the end: api.stop(); co_await server.stop(grace); runner.stop();
 //
@@ -51,10 +51,11 @@ struct CallOptions {
 class Api {
  public:
   Api(CoreRunner& core_runner, StreamOpener& stream_opener, BlockingPool& blocking_pool,
-      const Clock& time_source, const ImageCatalogue& images, ApiOptions api_options);
+      const Clock& time_source, ApiOptions api_options);
 
   http::Router make_router();
   void stop();  // ends long answers; the server's stop() follows
+  bool stopping() const { return stopping_; }
 
   // For handlers that are coroutines: who calls; the failure was answered where it is none.
   Task<std::optional<Caller>> signed_in(http::Exchange& exchange, BodySigning signing);
@@ -65,7 +66,6 @@ class Api {
   StreamOpener& streams;
   BlockingPool& pool;
   const Clock& clock;
-  const ImageCatalogue& catalogue;
   const ApiOptions options;
   FileChannels files;
   Tickets tickets;

@@ -53,7 +53,7 @@ Task<Result<EventPage>> read_page(Api* api, AccountId account, EventsWish wish, 
 Task<void> stream_events(Api* api, http::Exchange& exchange, AccountId account, EventsWish wish) {
   Notifier& changed = api->runner.events_changed();
   bool begun = false;
-  while (!exchange.stopping()) {
+  while (!api->stopping()) {
     const auto seen = changed.version();
     auto page = co_await read_page(api, account, wish, kStreamPage);
     if (!page.ok()) {

@@ -14,13 +14,10 @@ struct CodeStatus {
 
 // What differs from the table of kinds (base/error.cpp).
 constexpr CodeStatus kStatuses[] = {
-    {"bad_json", 400},     {"bad_query", 400},
-    {"bad_path", 400},     {"missing_credentials", 401},
-    {"unknown_key", 401},  {"bad_signature", 401},
-    {"clock_skew", 401},   {"replayed", 401},
-    {"bad_token", 401},    {"length_required", 411},
-    {"file_changed", 412}, {"upgrade_required", 426},
-    {"no_space", 507},
+    {"bad_json", 400},     {"bad_query", 400},        {"missing_credentials", 401},
+    {"unknown_key", 401},  {"bad_signature", 401},    {"clock_skew", 401},
+    {"replayed", 401},     {"bad_token", 401},        {"length_required", 411},
+    {"file_changed", 412}, {"upgrade_required", 426}, {"no_space", 507},
 };
 
 }  // namespace

@@ -27,26 +27,17 @@ CreateRequest to_request(api::CreateInstance&& body) {
   return request;
 }
 
-// Near names, where the error is about an unknown one.
-boost::json::object candidates_for(const Error& error, const ControlCore& core,
-                                   const ImageCatalogue& catalogue, const CreateRequest& request) {
-  boost::json::array names;
-  if (error.code() == "unknown_image")
-    for (const auto& name : catalogue.candidates(request.image)) names.emplace_back(name);
-  if (error.code() == "unknown_card" || error.code() == "gpu_type_required")
-    for (const auto& type : core.gpu_types()) names.emplace_back(type.name);
-  boost::json::object extra;
-  if (!names.empty()) extra["candidates"] = std::move(names);
-  return extra;
-}
-
 Result<http::Response> create(Api* api, ControlCore& core, const CallContext& call) {
   ADL_TRY(body, api::from_json<api::CreateInstance>(call.request.body));
   const auto request = to_request(std::move(body));
   const auto created = core.create_instance(call.context, call.caller.account, request);
   if (created.ok()) return json_response(202, api::to_json(to_api(*created)));
-  auto extra = candidates_for(created.error(), core, api->catalogue, request);
-  if (extra.empty()) return created.error();
+  boost::json::array names;
+  for (const auto& name : core.candidates(created.error().code(), request))
+    names.emplace_back(name);
+  if (names.empty()) return created.error();
+  boost::json::object extra;
+  extra["candidates"] = std::move(names);
   return failure_response(created.error(), call.request.request_id, api->clock, std::move(extra));
 }
 

@@ -17,7 +17,7 @@ namespace autodl {
 namespace {
 
 constexpr Millis kOpenLimit{15'000};
-constexpr Millis kLookAgain{1'000};  // whether the run has ended, where no event told it
+constexpr Millis kLookAgain{200};  // at the run's state, where events came meanwhile
 constexpr Millis kHeartbeatEvery{15'000};
 constexpr std::int64_t kChunkBytes = 128 * 1024;
 constexpr std::int64_t kLimitBytesMax = 4 << 20;
@@ -180,11 +180,14 @@ Task<void> follow(Api* api, http::Exchange& exchange, AccountId account, LogWish
   std::optional<FileWatch> watch;
   auto last_sign = std::chrono::steady_clock::now();
   std::int64_t offset = wish.offset;
-  while (!exchange.stopping()) {
-    const auto seen = changed.version();
-    auto now_run = co_await look_up(api, account, wish.key, run.row.id.str());
-    if (!now_run.ok()) break;
-    run = std::move(*now_run);
+  std::optional<std::uint64_t> seen;  // the events that the run's state was asked after
+  while (!api->stopping()) {
+    if (seen != changed.version()) {
+      seen = changed.version();
+      auto now_run = co_await look_up(api, account, wish.key, run.row.id.str());
+      if (!now_run.ok()) break;
+      run = std::move(*now_run);
+    }
     const bool ended = has_ended(run);
     if (!fd.valid()) {
       auto opened = co_await open_log(api, &run);
@@ -214,7 +217,7 @@ Task<void> follow(Api* api, http::Exchange& exchange, AccountId account, LogWish
     if (watch)
       co_await watch->wait(kLookAgain);
     else
-      std::ignore = co_await changed.wait(seen, kLookAgain);
+      std::ignore = co_await changed.wait(*seen, kLookAgain);
   }
   std::ignore = co_await exchange.end_stream();
 }
