@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <cstdlib>
+#include <exception>
 
 #include "cli/commands.hpp"
 
@@ -43,8 +44,17 @@ int main(int argc, char** argv) {
   }
   context.endpoint_given = endpoint->count() > 0;
   context.format = format == "json" ? Format::kJson : Format::kTable;
-  const auto code = context.run();
-  if (code.ok()) return *code;
-  print_error(code.error());
-  return exit_code_of(code.error());
+  try {
+    const auto code = context.run();
+    if (code.ok()) return *code;
+    print_error(code.error());
+    return exit_code_of(code.error());
+  } catch (const std::exception& problem) {
+    // Answers are read by their documented shape; one of another shape ends here.
+    const autodl::Error error(autodl::ErrorKind::kInternal, "bad_answer",
+                              fmt::format("the server's answer makes no sense: {}", problem.what()),
+                              "is the endpoint an autodl server of this version?");
+    print_error(error);
+    return exit_code_of(error);
+  }
 }

@@ -173,14 +173,14 @@ void add_admin(CLI::App& app, Context& context) {
       "credit", "add to an account's balance (or take, by a negative amount)");
   auto account = std::make_shared<std::string>();
   auto reason = std::make_shared<std::string>();
-  auto amount = std::make_shared<double>(0);
+  auto amount = std::make_shared<std::string>();
   credit->add_option("account", *account, "the account's id")->required();
   credit->add_option("amount", *amount, "in whole units, such as 100 or 12.5")->required();
   credit->add_option("--reason", *reason, "why, for the audit")->required();
   credit->callback([&context, account, reason, amount] {
     context.run = [&context, account, reason, amount]() -> Result<int> {
       ADL_TRY(api, context.api());
-      const auto micro = static_cast<std::int64_t>(*amount * 1e6 + (*amount < 0 ? -0.5 : 0.5));
+      ADL_TRY(micro, parse_amount(*amount));
       ADL_TRY(answer, api.post(fmt::format("/api/v1/admin/accounts/{}/credit",
                                            http::percent_encode(*account)),
                                json::object{{"amount_micro", micro}, {"reason", *reason}}));

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <thread>
 
 #include "wire/api_signature.hpp"
@@ -14,6 +15,9 @@ namespace autodl::cli {
 namespace {
 
 constexpr std::chrono::seconds kAwayLimit{60};
+// A server that was never reached is more likely a wrong address than a restart.
+constexpr std::chrono::seconds kFirstContactLimit{10};
+constexpr std::chrono::seconds kLongOpen{5};
 
 std::string text_of(const json::object& object, std::string_view key) {
   const auto* member = object.if_contains(key);
@@ -76,7 +80,21 @@ Error problem_error(const http::Response& response) {
   return Error(kind_of_status(response.status), text_of(problem, "code"), detail, remedy);
 }
 
+namespace {
+bool is_local(std::string_view endpoint) {
+  constexpr std::string_view kLocal[] = {"http://127.",
+                                         "http://localhost:", "http://[::1]:", "unix:", "https://"};
+  return std::any_of(std::begin(kLocal), std::end(kLocal),
+                     [&](std::string_view start) { return endpoint.starts_with(start); });
+}
+}  // namespace
+
 Result<Api> Api::make(Credentials credentials, const Clock& clock, Random& random) {
+  const bool by_key = !credentials.access_key.empty() && !credentials.secret_key.empty();
+  if (!by_key && !credentials.token.empty() && !is_local(credentials.endpoint))
+    return Error(ErrorKind::kDenied, "token_in_clear",
+                 fmt::format("a token would go to {} in clear", credentials.endpoint),
+                 "use an access key: a signature does not give the key away");
   ADL_TRY(client, http::Client::make(credentials.endpoint));
   return Api(std::move(credentials), std::move(client), clock, random);
 }
@@ -107,11 +125,13 @@ void Api::sign(http::ClientRequest& request, bool unsigned_payload, const std::s
 Result<http::Response> Api::send(http::ClientRequest request, bool unsigned_payload,
                                  const std::string& key) {
   const bool safe = request.method == "GET" || !key.empty();
-  const auto end = clock_->steady_now() + kAwayLimit;
+  const auto begun = clock_->steady_now();
   bool skew_mended = false;
+  bool told = false;
   for (auto pause = std::chrono::milliseconds{50};;) {
     sign(request, unsigned_payload, key);
     auto answer = client_.send(request);
+    reached_ = reached_ || answer.ok();
     if (answer.ok() && answer->status == 401 && !skew_mended) {
       boost::system::error_code failed;
       const auto body = json::parse(answer->body, failed);
@@ -125,7 +145,12 @@ Result<http::Response> Api::send(http::ClientRequest request, bool unsigned_payl
     }
     const bool away =
         answer.ok() ? answer->status == 503 : answer.error().kind() == ErrorKind::kUnavailable;
-    if (!away || !safe || clock_->steady_now() > end) return answer;
+    const auto waited = clock_->steady_now() - begun;
+    if (!away || !safe || waited > (reached_ ? kAwayLimit : kFirstContactLimit)) return answer;
+    if (waited > std::chrono::seconds{1} && !told) {
+      fmt::print(stderr, "no answer from {} yet; trying on\n", credentials_.endpoint);
+      told = true;
+    }
     std::this_thread::sleep_for(pause);  // backoff: nothing announces a server's return
     pause = std::min(pause * 2, std::chrono::milliseconds{2000});
   }
@@ -184,8 +209,7 @@ Result<Api::Content> Api::get_bytes(const std::string& target, const std::string
 Status Api::events(const std::string& target,
                    const std::function<bool(const http::SseEvent&)>& on_event) {
   std::string last_id;
-  const auto away = clock_->steady_now() + kAwayLimit;
-  auto end = away;
+  auto end = clock_->steady_now() + kAwayLimit;
   for (;;) {
     http::ClientRequest request;
     request.target = target;
@@ -194,13 +218,15 @@ Status Api::events(const std::string& target,
     sign(request, false, "");
     http::SseReader reader;
     bool done = false;
+    bool news = false;
+    const auto opened = clock_->steady_now();
     auto answer = client_.stream(request, [&](std::string_view bytes) {
       reader.put(bytes);
-      end = clock_->steady_now() + kAwayLimit;
       for (;;) {
         auto event = reader.next();
         if (!event.ok()) return false;
         if (!event->has_value()) return true;
+        news = true;
         last_id = (*event)->id;
         if (!on_event(**event)) {
           done = true;
@@ -211,8 +237,14 @@ Status Api::events(const std::string& target,
     if (done) return {};
     if (answer.ok() && answer->status >= 400 && answer->status != 503)
       return problem_error(*answer);
-    if (answer.ok() && answer->status < 400 && last_id.empty()) return {};
-    if (clock_->steady_now() > end) return answer.ok() ? problem_error(*answer) : answer.error();
+    // A stream that was there until now begins a new absence; one that ends at once does not.
+    const auto now = clock_->steady_now();
+    if (news || now - opened > kLongOpen) end = now + kAwayLimit;
+    if (now > end) {
+      if (!answer.ok()) return answer.error();
+      if (answer->status >= 400) return problem_error(*answer);
+      return Error(ErrorKind::kUnavailable, "stream_ended", "the stream ends again and again");
+    }
     std::this_thread::sleep_for(std::chrono::milliseconds{200});
   }
 }

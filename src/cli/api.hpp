@@ -57,6 +57,7 @@ class Api {
                               const std::string& key);
 
   Credentials credentials_;
+  bool reached_ = false;
   http::Client client_;
   const Clock* clock_;
   Random* random_;

@@ -8,6 +8,7 @@
 #include <map>
 
 #include "cli/commands.hpp"
+#include "cli/local_folder.hpp"
 
 namespace autodl::cli {
 namespace {
@@ -18,6 +19,35 @@ TEST(CliOutput_Money, KeepsEveryMicroAndDropsOnlyZeros) {
   EXPECT_EQ(money(-100'000'000, "USD"), "-$100.00");
   EXPECT_EQ(money(1, "CREDIT"), "0.000001 credits");
   EXPECT_EQ(money(INT64_MIN, "CNY"), "-¥9223372036854.775808");
+}
+
+TEST(CliOutput_ParseAmount, IsExactAndRefusesWhatIsNone) {
+  EXPECT_EQ(parse_amount("100").value(), 100'000'000);
+  EXPECT_EQ(parse_amount("12.5").value(), 12'500'000);
+  EXPECT_EQ(parse_amount("-0.000001").value(), -1);
+  EXPECT_EQ(parse_amount("4.1").value(), 4'100'000);
+  for (const char* wrong :
+       {"", "-", ".", "1.", ".5", "1.2.3", "1e3", "1.0000001", "9999999999999", "--1", "+1", " 1"})
+    EXPECT_FALSE(parse_amount(wrong).ok()) << wrong;
+}
+
+TEST(CliLocalFolder_Names, ThatLeaveTheFolderAreRefused) {
+  EXPECT_EQ(path_parts("a/b c/名").value().size(), 3U);
+  EXPECT_TRUE(path_parts("...x/..y").ok());
+  for (const std::string_view wrong : {"", "/a", "../a", "a/../b", "a//b", ".", "a/", "a/."})
+    EXPECT_FALSE(path_parts(wrong).ok()) << wrong;
+  EXPECT_FALSE(path_parts(std::string_view("a\0b", 3)).ok());
+}
+
+TEST(CliLocalFolder_Links, StayInsideWhateverTheyLeadThrough) {
+  EXPECT_TRUE(link_stays_inside({"a"}, "b/c"));
+  EXPECT_TRUE(link_stays_inside({"d", "a"}, "../x"));
+  EXPECT_TRUE(link_stays_inside({"a"}, "./b"));
+  EXPECT_FALSE(link_stays_inside({"a"}, ".."));
+  EXPECT_FALSE(link_stays_inside({"d", "a"}, "../.."));
+  EXPECT_FALSE(link_stays_inside({"d", "a"}, "x/../y"));
+  EXPECT_FALSE(link_stays_inside({"a"}, "/b"));
+  EXPECT_FALSE(link_stays_inside({"a"}, ""));
 }
 
 TEST(CliOutput_Sizes, AreReadable) {

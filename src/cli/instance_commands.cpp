@@ -235,7 +235,7 @@ Result<int> events(Context& context, const std::string& instance) {
                       text_of(row, "message")});
       kept.push_back(item);
     }
-    more = items.size() == 200;
+    more = !items.empty();
   }
   if (context.format == Format::kJson) return print_json(kept), 0;
   fmt::print("{}", table({"AT", "EVENT", "BY", "WHAT"}, rows));

@@ -6,6 +6,7 @@
 #include <libsmartcols/libsmartcols.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <clocale>
 #include <cstdio>
 #include <cstdlib>
@@ -50,6 +51,27 @@ std::string money(std::int64_t micro, std::string_view currency) {
   if (currency == "CNY") return fmt::format("{}¥{}", sign, number);
   if (currency == "USD") return fmt::format("{}${}", sign, number);
   return fmt::format("{}{} credits", sign, number);
+}
+
+Result<std::int64_t> parse_amount(std::string_view text) {
+  const Error wrong(ErrorKind::kInvalid, "usage", fmt::format("'{}' is not an amount", clean(text)),
+                    "write it as 100, 12.5 or -3, with six decimals at most");
+  const bool negative = text.starts_with('-');
+  std::string_view digits = text.substr(negative ? 1 : 0);
+  const auto point = std::min(digits.find('.'), digits.size());
+  const auto whole = digits.substr(0, point);
+  const auto fraction = digits.substr(std::min(point + 1, digits.size()));
+  const auto all_digits = [](std::string_view part) {
+    return part.find_first_not_of("0123456789") == std::string_view::npos;
+  };
+  if (whole.empty() || whole.size() > 12 || fraction.size() > 6 || !all_digits(whole) ||
+      !all_digits(fraction) || (point < digits.size() && fraction.empty()))
+    return wrong;
+  std::int64_t micro = 0;
+  for (const char digit :
+       std::string(whole) + std::string(fraction) + std::string(6 - fraction.size(), '0'))
+    micro = micro * 10 + (digit - '0');
+  return negative ? -micro : micro;
 }
 
 std::string duration(std::int64_t seconds) {

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/error.hpp"
+#include "base/result.hpp"
 
 namespace autodl::cli {
 
@@ -22,8 +23,10 @@ std::string table(const std::vector<std::string>& headings,
                   const std::vector<std::vector<std::string>>& rows);
 
 std::string money(std::int64_t micro, std::string_view currency);  // "¥0.626294", "¥1.58"
-std::string duration(std::int64_t seconds);                        // "23m47s"
-std::string bytes(std::int64_t count);                             // "50 GiB"
+// "12.5" -> 12,500,000, exactly; kInvalid "usage" for more than six decimals and for no number.
+Result<std::int64_t> parse_amount(std::string_view text);
+std::string duration(std::int64_t seconds);  // "23m47s"
+std::string bytes(std::int64_t count);       // "50 GiB"
 std::string clean(std::string_view text);
 
 void print_json(const boost::json::value& value);

@@ -3,6 +3,9 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <csignal>
+#include <filesystem>
+
 #include "cli/commands.hpp"
 #include "cli/copy.hpp"
 #include "cli/remote.hpp"
@@ -82,12 +85,28 @@ Result<int> run_job(Api& api, const RunOptions& options, const std::string& id) 
   return exit_code_of_run(ended);
 }
 
+// ^C ends this program, not the run: it says how to go on. Written before, so that the handler
+// only writes bytes.
+std::string interrupted_note;
+
+void on_interrupt(int) {
+  static_cast<void>(::write(STDERR_FILENO, interrupted_note.data(), interrupted_note.size()));
+  ::_exit(130);
+}
+
 Result<int> run(Context& context, const RunOptions& options) {
   ADL_TRY(api, context.api());
+  if (!std::filesystem::is_directory(options.folder))
+    return Error(ErrorKind::kInvalid, "no_such_file",
+                 fmt::format("'{}' is not a folder", options.folder), "nothing was sent");
   ADL_TRY(request, create_request(options.create, options.command));
   ADL_TRY(instance, create_instance(api, request));
   show_substitution(instance);
   const auto id = text_of(instance, "id");
+  const auto shown = clean(text_of(instance, "name"));
+  interrupted_note = fmt::format(
+      "\n{0} goes on. Follow it: autodl logs -f {0}   End it: autodl release {0}\n", shown);
+  std::signal(SIGINT, on_interrupt);
   auto code = run_job(api, options, id);
   if (options.keep) {
     fmt::print(stderr, "kept: {} (release it with: autodl release {})\n", text_of(instance, "name"),
