@@ -55,6 +55,9 @@ Status mount_layers(const std::string& folder, const std::vector<std::string>& l
   ADL_TRY_STATUS(unmount_layers(folder));
   ADL_TRY_STATUS(make_folder(layer_folder, 0700));
   ADL_TRY_STATUS(make_folder(folder + "/r", 0755));
+  if (::mount("layers", layer_folder.c_str(), "tmpfs", MS_NOSUID | MS_NODEV | MS_NOEXEC,
+              "mode=0700,size=1m") != 0)
+    return errno_error(fmt::format("mount a folder for layers at '{}'", layer_folder), errno);
   for (std::size_t layer = 0; layer < layers.size(); ++layer) {
     auto mounted =
         mount_one_layer(layers[layer], fmt::format("{}/{}", layer_folder, layer), user_namespace);
@@ -79,13 +82,10 @@ Status mount_layers(const std::string& folder, const std::vector<std::string>& l
   return errno_error(what, error);
 }
 
+// The layers hang below one tmpfs: each unmount waits for the kernel's readers, so one for all.
 Status unmount_layers(const std::string& folder) {
   const auto layer_folder = folder + "/l";
-  for (const auto& name : list_names(layer_folder)) {
-    const auto path = layer_folder + "/" + name;
-    ADL_TRY_STATUS(unmount_all(path, true));
-    ::rmdir(path.c_str());
-  }
+  ADL_TRY_STATUS(unmount_all(layer_folder, true));
   ::rmdir(layer_folder.c_str());
   return {};
 }
