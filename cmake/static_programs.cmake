@@ -2,6 +2,7 @@
 #   a program without any shared library, for a place where none can be relied on (an instance's
 #   image). It compiles base and what it needs of wire again, with fmt from its headers, because
 #   Debian has no static libfmt. No NSS, iconv or dlopen may be reached from it.
+find_library(ADL_SECCOMP_A libseccomp.a REQUIRED)
 find_library(ADL_SODIUM_A libsodium.a REQUIRED)
 find_library(ADL_BOOST_JSON_A libboost_json.a REQUIRED)
 find_library(ADL_BOOST_CONTAINER_A libboost_container.a REQUIRED)
