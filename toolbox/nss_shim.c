@@ -15,11 +15,13 @@
 //    other programs see the user's shell, or one that exists;
 //  * tmux finds the toolbox's UTF-8 locale, and ncurses the toolbox's terminal descriptions after
 //  the image's own;
-//  * the image's OpenSSL configuration (modules for another libcrypto) isn't read.
+//  * the image's OpenSSL configuration (modules for another libcrypto) isn't read;
+//  * sshd knows the real client, though the node made the connection.
 //
 // Environment variables are answered, not set, so nothing of this is inherited by the user's
 // processes.
 #define _GNU_SOURCE
+#include <arpa/inet.h>
 #include <dlfcn.h>
 #include <errno.h>
 #include <grp.h>
@@ -29,6 +31,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #define TOOLBOX "/opt/autodl"
@@ -162,4 +165,70 @@ char* setlocale(int category, const char* locale) {
     unsetenv("LOCPATH");
   }
   return result;
+}
+
+// sshd would take the node, which hands every connection in, for the client. init knows the real
+// one and says AUTODL_SSH_PEER="NODE PORT CLIENT PORT ENDPOINT PORT"; for the one connection whose
+// other end is NODE PORT, sshd's questions are answered with CLIENT and ENDPOINT. So from= lists,
+// Match Address, logs, SSH_CLIENT and SSH_CONNECTION are right.
+struct ssh_peer {
+    char node[64], node_port[8], address[2][64], port[2][8];  // 0: client, 1: endpoint
+};
+
+static int read_ssh_peer(struct ssh_peer *peer) {
+    const char *text = is_program("sshd") ? lookup("AUTODL_SSH_PEER") : NULL;
+    return text != NULL &&
+           sscanf(text, "%63s %7s %63s %7s %63s %7s", peer->node, peer->node_port, peer->address[0],
+                  peer->port[0], peer->address[1], peer->port[1]) == 6;
+}
+
+// Whether the socket's other end is the node's connection. Uses the real getpeername.
+static int is_node_connection(int fd, const struct ssh_peer *peer) {
+    int (*real)(int, struct sockaddr *, socklen_t *) =
+        (int (*)(int, struct sockaddr *, socklen_t *))dlsym(RTLD_NEXT, "getpeername");
+    struct sockaddr_in other;
+    socklen_t length = sizeof other;
+    char text[INET_ADDRSTRLEN];
+    return real(fd, (struct sockaddr *)&other, &length) == 0 && other.sin_family == AF_INET &&
+           inet_ntop(AF_INET, &other.sin_addr, text, sizeof text) != NULL &&
+           strcmp(text, peer->node) == 0 && ntohs(other.sin_port) == atoi(peer->node_port);
+}
+
+static int answer_address(const char *text, const char *port, struct sockaddr *address,
+                          socklen_t *length) {
+    struct sockaddr_in v4 = {.sin_family = AF_INET, .sin_port = htons((uint16_t)atoi(port))};
+    struct sockaddr_in6 v6 = {.sin6_family = AF_INET6, .sin6_port = htons((uint16_t)atoi(port))};
+    const void *answer = NULL;
+    socklen_t size = 0;
+    if (inet_pton(AF_INET, text, &v4.sin_addr) == 1) {
+        answer = &v4;
+        size = sizeof v4;
+    } else if (inet_pton(AF_INET6, text, &v6.sin6_addr) == 1) {
+        answer = &v6;
+        size = sizeof v6;
+    } else {
+        return -1;
+    }
+    memcpy(address, answer, size < *length ? size : *length);
+    *length = size;
+    return 0;
+}
+
+static int ask_name(const char *function, int side, int fd, struct sockaddr *address,
+                    socklen_t *length) {
+    int (*real)(int, struct sockaddr *, socklen_t *) =
+        (int (*)(int, struct sockaddr *, socklen_t *))dlsym(RTLD_NEXT, function);
+    struct ssh_peer peer;
+    if (read_ssh_peer(&peer) && is_node_connection(fd, &peer) &&
+        answer_address(peer.address[side], peer.port[side], address, length) == 0)
+        return 0;
+    return real(fd, address, length);
+}
+
+int getpeername(int fd, struct sockaddr *address, socklen_t *length) {
+    return ask_name("getpeername", 0, fd, address, length);
+}
+
+int getsockname(int fd, struct sockaddr *address, socklen_t *length) {
+    return ask_name("getsockname", 1, fd, address, length);
 }
