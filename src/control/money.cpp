@@ -124,7 +124,10 @@ void ControlCore::State::settle(RunRow& run, bool final) {
 // What of a run's lease goes beyond its unsettled use and one more hour.
 std::int64_t ControlCore::State::excess(const RunRow& run) const {
   if (run.state != RunState::kStarting && run.state != RunState::kRunning) return 0;
-  const std::int64_t used = cost(run, estimate_ms(run)) - run.settled_micro;
+  // What it may have used since the node's last word stays with it.
+  const auto info = live.find(run.id);
+  if (info == live.end() || info->second.observed_at == SteadyTime{}) return 0;
+  const std::int64_t used = cost(run, most_ms(run)) - run.settled_micro;
   return std::max<std::int64_t>(run.lease_micro - used - hour_price(run), 0);
 }
 

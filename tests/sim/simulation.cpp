@@ -17,7 +17,7 @@ using testing_support::ModelNode;
 const RequestContext kUser{"sim", Actor::kUser};
 const NodeId kNode{"local"};
 constexpr auto kLinkDelayMax = std::chrono::seconds{10};  // a slower link counts as broken
-constexpr std::int64_t kLateMs = 15'000;                  // what delays may cost the platform
+constexpr std::int64_t kLateMs = 22'000;  // what delays, both ways, may cost the platform
 
 std::vector<ObservedCard> cards() {
   std::vector<ObservedCard> out;

@@ -5,6 +5,7 @@
 // is driven by the test's clock, and can lose its process, its machine and its containers.
 #pragma once
 
+#include <algorithm>
 #include <map>
 #include <string>
 #include <vector>
@@ -181,7 +182,8 @@ class ModelNode {
   std::int64_t running_ms(const Run& run, SteadyTime at) const {
     if (run.starts == 0) return 0;
     if (run.phase == RunPhase::kEnded) return run.ran_ms;
-    return std::chrono::duration_cast<Millis>(at - run.ready).count();
+    // A lease may have run out before it was ready.
+    return std::max<std::int64_t>(std::chrono::duration_cast<Millis>(at - run.ready).count(), 0);
   }
 
   ObservedInstance see(const Instance& instance) const {
