@@ -241,18 +241,8 @@ port_last = %d
         self.server = None
 
     def __exit__(self, *_):
-        if self.server and self.operator:
-            try:
-                self.release_all()
-            except Exception as problem:  # what is left is cleaned below all the same
-                print("release_all: %s" % problem, file=sys.stderr)
         self.stop()
         self.purge()
-
-    def release_all(self):
-        """Every instance of every account is released, as an operator would."""
-        run(os.path.join(ROOT, "scripts/uninstall"), "--config", self.config, "--instances-only",
-            check=False)
 
     def purge(self):
         """What a crashed run leaves: containers, mounts, veths, nft tables, folders."""
