@@ -91,6 +91,13 @@ class RealRuntimeTest : public testing::Test {
     ASSERT_TRUE(runtime::write_atomically(real_config().seccomp_path, section->out).ok());
   }
 
+  // What an installation has as long as it is there: its private mount tree and its table.
+  static void TearDownTestSuite() {
+    if (::geteuid() != 0) return;
+    EXPECT_TRUE(runtime::unmount_all(real_config().run_dir + "/m").ok());
+    EXPECT_TRUE(runtime::run_checked({"nft", "delete", "table", "inet", "autodl_rt"}).ok());
+  }
+
   void SetUp() override {
     if (::geteuid() != 0) GTEST_SKIP() << "needs root";
     make_runtime();
