@@ -27,6 +27,7 @@ class Task:
         self.id = info["id"]
         self.name = info.get("name")
         self._base = "/api/v1/instances/" + quote(self.id)
+        self._moved = False  # start() or release() was called here: it will not stay CREATED
 
     def __repr__(self):
         return "<autodl.Task %s (%s)>" % (self.name, self.id)
@@ -126,7 +127,9 @@ class Task:
 
     def start(self):
         """Asks for a card and runs; queued where none is free. Billing begins at RUNNING."""
-        return self._do("start")
+        self._do("start")
+        self._moved = True
+        return self
 
     def stop(self):
         """Ends the run (a queued one is cancelled). The disk and its files are kept."""
@@ -135,7 +138,9 @@ class Task:
     def release(self):
         """Deletes the instance and its disk, after stopping it where needed. Bill, events and logs
         are kept."""
-        return self._do("release")
+        self._do("release")
+        self._moved = True
+        return self
 
     def wait(self, timeout=None):
         """Returns the task when it is STOPPED. timeout: seconds; then WaitTimeoutError is raised
@@ -146,7 +151,7 @@ class Task:
             status = self.status
             if status == STOPPED:
                 return self
-            if status == CREATED:
+            if status == CREATED and not self._moved:
                 raise AutodlError("not_started", "task '%s' was not started" % self.name,
                                   "call start() before wait()")
             left = None if end is None else end - time.monotonic()

@@ -222,6 +222,8 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         return 200, self._fixed()
 
     def _fixed(self):
+        if self.path_only == "/api/v1/ssh_keys":
+            return {"items": []}
         fixed = {
             "/version": {"name": "autodl", "version": "0.1.0", "api": "v1", "simulated_gpus": True},
             "/api/v1/account": {"id": "A1", "name": "mei", "role": "user"},
