@@ -44,7 +44,8 @@ Task<Result<std::unique_ptr<Conn>>> open_stream(Api* api, AccountId account, std
   };
   auto wish = co_await api->runner.run(std::move(command));
   if (!wish.ok()) co_return wish.error();
-  wish->client = std::move(peer);
+  // A client on a unix socket has no address: to the instance it is the node.
+  if (peer.rfind("unix:", 0) != 0) wish->client = std::move(peer);
   wish->local = api->options.local_address;
   auto open = [streams = &api->streams, wanted = *wish] {
     return streams->open(wanted, kOpenLimit);

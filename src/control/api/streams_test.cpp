@@ -369,7 +369,7 @@ TEST_F(Logs, Follow_LinesAsTheyComeThenEnd) {
   EXPECT_NE(events[0].data.find("first"), std::string::npos);
   EXPECT_NE(events[1].data.find("second"), std::string::npos);
   EXPECT_EQ(events[2].event, "end");
-  EXPECT_NE(events[2].data.find("cancelled"), std::string::npos) << events[2].data;
+  EXPECT_NE(events[2].data.find("completed"), std::string::npos) << events[2].data;
 }
 
 }  // namespace
