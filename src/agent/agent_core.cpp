@@ -503,6 +503,14 @@ std::vector<RunningRun> AgentCore::running() const {
   return out;
 }
 
+std::vector<std::pair<InstanceId, std::uint32_t>> AgentCore::disks() const {
+  std::vector<std::pair<InstanceId, std::uint32_t>> out;
+  for (const auto& [id, instance] : instances_)
+    if (instance.facts.disk_made && !instance.facts.destroyed)
+      out.emplace_back(id, instance.facts.slot);
+  return out;
+}
+
 const InstanceFacts* AgentCore::facts(const InstanceId& id) const {
   const auto found = instances_.find(id);
   return found == instances_.end() ? nullptr : &found->second.facts;

@@ -84,6 +84,7 @@ class AgentCore {
   std::uint64_t observed_version() const { return version_; }
   std::vector<NodeEvent> take_events() { return std::exchange(events_, {}); }
   std::vector<RunningRun> running() const;
+  std::vector<std::pair<InstanceId, std::uint32_t>> disks() const;  // made here, and their slots
   const CardTable& cards() const { return cards_; }
   // For tests and the simulation's invariants.
   const InstanceFacts* facts(const InstanceId& instance) const;
