@@ -102,7 +102,7 @@ Result<StreamTarget> parse_stream_target(std::string_view text) {
                "a stream is control, ssh, exec, pty or tcp:PORT (PORT 1-65535 but not 65022)");
 }
 
-Result<SocketAddress> parse_socket_address(std::string_view text) {
+Result<StreamAddress> parse_stream_address(std::string_view text) {
   const Error error(ErrorKind::kInvalid, "bad_address",
                     "an address is IPv4:PORT or [IPv6]:PORT, both numeric");
   const auto colon = text.rfind(':');
@@ -113,7 +113,7 @@ Result<SocketAddress> parse_socket_address(std::string_view text) {
     host = host.substr(1, host.size() - 2);
   else if (host.find(':') != std::string_view::npos)
     return error;
-  SocketAddress address{std::string(host), 0};
+  StreamAddress address{std::string(host), 0};
   const auto [end, fault] =
       std::from_chars(port_text.data(), port_text.data() + port_text.size(), address.port);
   if (fault != std::errc{} || end != port_text.data() + port_text.size()) return error;
@@ -122,7 +122,7 @@ Result<SocketAddress> parse_socket_address(std::string_view text) {
   return address;
 }
 
-std::string to_string(const SocketAddress& address) {
+std::string to_string(const StreamAddress& address) {
   const bool v6 = address.address.find(':') != std::string::npos;
   return v6 ? fmt::format("[{}]:{}", address.address, address.port)
             : fmt::format("{}:{}", address.address, address.port);

@@ -38,22 +38,22 @@ Result<StreamTarget> parse_stream_target(std::string_view text);
 std::string to_string(const StreamTarget& target);
 
 // address: numeric, IPv4 or IPv6, without brackets.
-struct SocketAddress {
+struct StreamAddress {
   std::string address;
   std::uint16_t port = 0;
-  bool operator==(const SocketAddress&) const = default;
+  bool operator==(const StreamAddress&) const = default;
 };
 // "10.0.0.7:50122", "[fd00::1]:22"
-Result<SocketAddress> parse_socket_address(std::string_view text);
-std::string to_string(const SocketAddress& address);
+Result<StreamAddress> parse_stream_address(std::string_view text);
+std::string to_string(const StreamAddress& address);
 
 using Nonce = std::array<unsigned char, 16>;
 Nonce make_nonce(Random& random);
 
 struct ProxyHeader {
   StreamTarget target;
-  SocketAddress client;    // who speaks
-  SocketAddress endpoint;  // what it dialled
+  StreamAddress client;    // who speaks
+  StreamAddress endpoint;  // what it dialled
   Nonce nonce{};
 };
 

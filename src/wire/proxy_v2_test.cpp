@@ -90,13 +90,13 @@ TEST(ProxyV2, StreamTarget_RefusesInitsOwnPortAndNonsense) {
   EXPECT_FALSE(build_proxy_header(kKey, sample({StreamKind::kTcp, kInitPort})).ok());
 }
 
-TEST(ProxyV2, SocketAddress_ReadsBothFamiliesOnlyNumeric) {
-  EXPECT_EQ(parse_socket_address("10.0.0.7:50122").value(), (SocketAddress{"10.0.0.7", 50122}));
-  EXPECT_EQ(parse_socket_address("[fd00::1]:22").value(), (SocketAddress{"fd00::1", 22}));
-  EXPECT_EQ(to_string(SocketAddress{"fd00::1", 22}), "[fd00::1]:22");
+TEST(ProxyV2, StreamAddress_ReadsBothFamiliesOnlyNumeric) {
+  EXPECT_EQ(parse_stream_address("10.0.0.7:50122").value(), (StreamAddress{"10.0.0.7", 50122}));
+  EXPECT_EQ(parse_stream_address("[fd00::1]:22").value(), (StreamAddress{"fd00::1", 22}));
+  EXPECT_EQ(to_string(StreamAddress{"fd00::1", 22}), "[fd00::1]:22");
   for (const char* text : {"localhost:22", "10.0.0.7", "10.0.0.7:", "10.0.0.7:70000", "fd00::1:22",
                            "[fd00::1]", ":22", "10.0.0.256:1"})
-    EXPECT_FALSE(parse_socket_address(text).ok()) << text;
+    EXPECT_FALSE(parse_stream_address(text).ok()) << text;
 }
 
 TEST(NonceCache, Replay_IsRefusedAndMemoryIsBounded) {
