@@ -98,6 +98,10 @@ class Life(Commands):
         self.assertEqual(self.cli("start", "名字", "--wait").out, "名字 running\n")
         self.assertIn("名字", self.cli("ps").out)
         self.assertEqual(json.loads(self.cli("show", "名字", "-o", "json").out)["id"], made["id"])
+        second = self.create("--env", "A=1", "--env", "B=", "--ssh-key", self.write(
+            "k.pub", b"ssh-ed25519 AAAA me\n"), "--", "true")
+        self.assertEqual(self.instance(second).body["env"], {"A": "1", "B": ""})
+        self.assertEqual(self.instance(second).body["ssh_keys"], ["ssh-ed25519 AAAA me"])
         self.cli("stop", "名字", "--wait")
         self.cli("release", "名字")
         self.assertNotIn("名字", self.cli("ps").out)
@@ -140,6 +144,9 @@ class Inside(Commands):
         self.assertEqual((done.out, done.err), ("echo -n two  words\n", "to-stderr\n"))
         data = bytes(range(256)) * 3000
         self.assertEqual(self.cli("exec", name, "--", "cat", stdin=data, code=7).stdout, data)
+        for words in (["a", "--help", "-o", "x"], ["a", "--", "b"], ["a", "--env", "-t"], ["a", ""]):
+            self.assertEqual(self.cli("exec", name, "--", *words, code=7).out,
+                             " ".join(words) + "\n")
         self.cli("exec", name, "--", "die", code=128 + 9)
         self.assertIn("not found", self.cli("exec", name, "--", "no-such", code=127).err)
         self.cli("exec", "nobody's", "--", "true", code=4)

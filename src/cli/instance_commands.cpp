@@ -49,16 +49,23 @@ Result<json::object> wait_for(Api& api, const std::string& instance, std::string
   }
 }
 
+namespace {
+constexpr std::int64_t kDiskGibMax = std::int64_t{1} << 32;
+}
+
 void add_create_options(CLI::App& command, CreateOptions& options) {
   command.add_option("--image", options.image, "catalogue name, alias or OCI reference")
       ->required();
   command.add_option("--gpu", options.gpu, "card type, such as \"RTX 3090\"");
   command.add_option("--gpus", options.gpu_count, "number of cards; 0: none");
   command.add_option("--name", options.name, "a name; 001, 002, … where none is given");
-  command.add_option("--disk", options.disk_gib, "hard size of the file system, GiB");
+  command.add_option("--disk", options.disk_gib, "hard size of the file system, GB of 2^30 bytes")
+      ->check(CLI::Range(-kDiskGibMax, kDiskGibMax));  // what makes sense, the server says
   command.add_option("--max-runtime", options.max_runtime_s, "end the run after this many seconds");
-  command.add_option("--env", options.env, "NAME=VALUE; may be repeated");
-  command.add_option("--ssh-key", options.ssh_keys, "public key file; may be repeated");
+  // One value each, so that a word behind it is not taken for another.
+  command.add_option("--env", options.env, "NAME=VALUE; may be repeated")->allow_extra_args(false);
+  command.add_option("--ssh-key", options.ssh_keys, "public key file; may be repeated")
+      ->allow_extra_args(false);
   command.add_option("--workdir", options.workdir, "where the command starts");
   command.add_option("--restart", options.restart, "never, or on-loss");
   command.add_flag("--allow-cpu-image", options.allow_cpu_image,
@@ -102,7 +109,7 @@ Result<json::object> create_request(const CreateOptions& options,
                                     const std::vector<std::string>& command) {
   json::object request{{"image", options.image},
                        {"gpu_count", options.gpu_count},
-                       {"disk_bytes", options.disk_gib << 30},
+                       {"disk_bytes", options.disk_gib * (std::int64_t{1} << 30)},
                        {"workdir", options.workdir},
                        {"restart", options.restart},
                        {"allow_cpu_image", options.allow_cpu_image}};
