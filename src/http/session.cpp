@@ -18,7 +18,9 @@ namespace {
 namespace asio = boost::asio;
 namespace beast_http = boost::beast::http;
 
-constexpr std::size_t kBufferBytes = 64 * 1024;
+constexpr std::size_t kIdleBufferBytes = 8 * 1024;   // most requests fit; thousands may be idle
+constexpr std::size_t kBufferBytes = 64 * 1024;      // for long headers and bodies
+constexpr std::size_t kWriteBytes = 256 * 1024;      // of an answer, for which a deadline holds
 constexpr std::size_t kLingerBytesMax = 256 * 1024;  // read and dropped before an early close
 constexpr Millis kLingerLimit{2'000};
 
@@ -38,7 +40,7 @@ Session::Session(std::shared_ptr<Server::Shared> shared, std::unique_ptr<Conn> c
     : shared_(std::move(shared)),
       place_(shared_->sessions.insert(shared_->sessions.end(), this)),
       conn_(std::move(conn)),
-      in_(std::max(kBufferBytes, shared_->options.header_bytes_max + 4096)) {}
+      in_(kIdleBufferBytes) {}
 
 Session::~Session() {
   shared_->sessions.erase(place_);
@@ -53,6 +55,10 @@ Task<void> Session::run() {
   conn_->close();
 }
 
+std::size_t Session::buffer_bytes_max() const {
+  return std::max(kBufferBytes, shared_->options.header_bytes_max + 4096);
+}
+
 Task<Result<std::size_t>> Session::fill() {
   if (in_begin_ == in_end_) in_begin_ = in_end_ = 0;
   if (in_end_ == in_.size() && in_begin_ > 0) {
@@ -60,6 +66,7 @@ Task<Result<std::size_t>> Session::fill() {
     in_end_ -= in_begin_;
     in_begin_ = 0;
   }
+  if (in_end_ == in_.size() && in_.size() < buffer_bytes_max()) in_.resize(buffer_bytes_max());
   if (in_end_ == in_.size())
     co_return Error(ErrorKind::kInvalid, "bad_request", "a line of the request is too long");
   const std::span<char> room(in_.data() + in_end_, in_.size() - in_end_);
@@ -113,6 +120,10 @@ Task<Session::Next> Session::one_request() {
 
 Task<bool> Session::read_header() {
   idle_ = true;
+  if (in_begin_ == in_end_ && in_.size() > kIdleBufferBytes) {
+    in_ = std::vector<char>(kIdleBufferBytes);
+    in_begin_ = in_end_ = 0;
+  }
   conn_->expires_after(shared_->options.silence_limit);
   bool deadline_set = false;
   while (true) {
@@ -237,6 +248,7 @@ Task<Result<std::size_t>> Session::read_body(std::span<char> buffer) {
     if (!sent.ok()) co_return sent.error();
   }
   expects_continue_ = false;
+  if (!parser_->is_done() && in_.size() < kBufferBytes) in_.resize(buffer_bytes_max());
   while (!parser_->is_done()) {
     auto& body = parser_->get().body();
     body.data = buffer.data();
@@ -293,9 +305,15 @@ Task<Status> Session::send(Response response) {
   head += "\r\n";
   std::string_view body = response.body;
   if (request_.method == "HEAD" || has_no_body(response.status)) body = {};
-  const auto sent = co_await conn_->write_all(head, body);
-  whole_ = sent.ok();
   sent_bytes_ = body.size();
+  conn_->expires_after(shared_->options.silence_limit);
+  auto sent = co_await conn_->write_all(head, body.substr(0, kWriteBytes));
+  // A long body goes on in pieces: the deadline is for each, so that a slow line may take its time.
+  for (std::size_t at = kWriteBytes; sent.ok() && at < body.size(); at += kWriteBytes) {
+    conn_->expires_after(shared_->options.silence_limit);
+    sent = co_await conn_->write_all(body.substr(at, kWriteBytes));
+  }
+  whole_ = sent.ok();
   co_return sent;
 }
 

@@ -75,6 +75,7 @@ class Session final : public Exchange {
   // Whether a header was read; otherwise the connection ends (an answer was sent where due).
   Task<bool> read_header();
   Task<Result<std::size_t>> fill();  // reads more into in_
+  std::size_t buffer_bytes_max() const;
   Task<void> refuse(int status, Error error);
   void take_request();
   Status check_request() const;
