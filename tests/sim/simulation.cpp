@@ -162,7 +162,11 @@ void Simulation::fault_step() {
     case 4: return clock_.jump_utc(std::chrono::hours{random_.below(3) == 0 ? 26 : -3});
     case 5: node_.starts_hang = !node_.starts_hang && chance(50); return;
     case 6: return advance(chance(20) ? 9'000'000 : 120'000);
-    default: core_->on_node_lost(kNode); return;
+    default:  // the link breaks: what was on it is gone
+      to_node_.clear();
+      to_control_.clear();
+      core_->on_node_lost(kNode);
+      return;
   }
 }
 
@@ -270,8 +274,10 @@ std::string Simulation::audit_runs() const {
     const bool whole = run.state == RunState::kEnded && run.outcome != Outcome::kLost &&
                        run.outcome != Outcome::kStartFailed && run.stop != StopBy::kPlatform;
     if (whole && most - run.settled_micro > charge_micro(run.price_micro, run.gpu_count, kLateMs)) {
-      return fmt::format("run {}: {} charged of {} used ({})", id, run.settled_micro, most,
-                         to_string(*run.outcome));
+      return fmt::format(
+          "run {}: {} charged of {} used ({}, {} x {}, {} ms told, {} ms ran, by {})", id,
+          run.settled_micro, most, to_string(*run.outcome), run.gpu_count, run.price_micro,
+          run.running_ms, now_ms, run.stop ? to_string(*run.stop) : "itself");
     }
     if (truth != nullptr && truth->phase == RunPhase::kRunning && run.price_micro > 0 &&
         run.state != RunState::kEnded &&

@@ -135,6 +135,9 @@ class ModelNode {
       return;
     }
     Run& run = known->second;
+    if (run.phase != RunPhase::kEnded && run.starts > 0 && clock_.steady_now() >= run.lease_end) {
+      end(run, StopBy::kLease, {}, run.lease_end);  // over before this word came
+    }
     if (run.phase == RunPhase::kEnded) return;
     run.told = *told.run;
     run.lease_end = clock_.steady_now() + Millis(told.run->paid_until_ms);
@@ -182,8 +185,10 @@ class ModelNode {
   std::int64_t running_ms(const Run& run, SteadyTime at) const {
     if (run.starts == 0) return 0;
     if (run.phase == RunPhase::kEnded) return run.ran_ms;
-    // A lease may have run out before it was ready.
-    return std::max<std::int64_t>(std::chrono::duration_cast<Millis>(at - run.ready).count(), 0);
+    // It ends at the lease, however late the step that sees to it; which may be before it was
+    // ready.
+    const auto ran = std::min(at, run.lease_end) - run.ready;
+    return std::max<std::int64_t>(std::chrono::duration_cast<Millis>(ran).count(), 0);
   }
 
   ObservedInstance see(const Instance& instance) const {
