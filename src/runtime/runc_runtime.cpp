@@ -333,8 +333,8 @@ Status RuncRuntime::remove_container(const InstanceId& id) {
   if (const auto record = containers_.created(id)) slot = record->slot;
   // The folder goes last, so that a death before the end finds the same work to do.
   if (slot && containers_.any_trace(id)) {
-    ADL_TRY_STATUS(containers_.kill(id));
     ADL_TRY_STATUS(network_.detach(*slot));
+    ADL_TRY_STATUS(containers_.kill(id));
   }
   ADL_TRY_STATUS(containers_.remove(id));
   if (slot) ADL_TRY_STATUS(network_.detach(*slot));
