@@ -264,7 +264,8 @@ TEST(SecretBox_Seal, OpensOnlyWithItsKeyAndContext) {
   EXPECT_FALSE(SecretBox({}).open(sealed, "AK1").ok());
   ::chmod(folder.file("key").c_str(), 0644);
   EXPECT_FALSE(SecretBox::load_or_create(folder.file("key"), random).ok());
-  EXPECT_EQ(hash_of_token("abc"), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+  EXPECT_EQ(hash_of_token("abc"),
+            "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
 }
 
 }  // namespace
