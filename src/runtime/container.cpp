@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 #include <poll.h>
 #include <signal.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -273,6 +274,10 @@ ContainerStatus Containers::status(const InstanceId& id) const {
   status.phase = ContainerPhase::kExited;
   status.exit_code =
       record->boot_id == boot_id_ ? await_exit_code(id, record->conmon) : exit_code(id);
+  struct stat info {};
+  if (status.exit_code && ::stat((folder(id) + "/exit/" + id.str()).c_str(), &info) == 0)
+    status.exited_utc_ms =
+        std::int64_t{info.st_mtim.tv_sec} * 1000 + info.st_mtim.tv_nsec / 1'000'000;
   return status;
 }
 
