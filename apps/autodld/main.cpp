@@ -88,7 +88,7 @@ int main(int argc, char** argv) {
   using namespace autodl;
   // A child that asks the driver's library; not for people.
   if (argc > 1 && std::string_view(argv[1]) == "nvml-child")
-    return nvml_child_main(argc - 2, argv + 2);
+    return nvml_child_main(argc - 1, argv + 1);
   CLI::App app{"autodld: the daemon of autodl. `autodld serve` runs all of it on one machine."};
   app.set_version_flag("--version", "autodld " ADL_VERSION);
   app.require_subcommand(1);

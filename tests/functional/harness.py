@@ -78,7 +78,7 @@ def ensure_toolbox():
     out = os.path.join(CACHE, "toolbox")
     os.makedirs(CACHE, exist_ok=True)
     run(os.path.join(ROOT, "scripts/build-toolbox"), out, "--programs", BUILD, timeout=900)
-    return os.path.realpath(out)
+    return os.path.realpath(os.path.join(out, "current"))
 
 
 class Installation:
@@ -160,7 +160,7 @@ port_last = %d
 
     def log_tail(self, lines=40):
         with open(self.log_path, errors="replace") as log:
-            return "".join(log.readlines()[-lines:])
+            return "".join([row for row in log if "/access: " not in row][-lines:])
 
     def call(self, method, path, body=None, token=None, headers=None):
         """A raw request; returns (status, headers, parsed JSON or text)."""
