@@ -144,6 +144,8 @@ class Inside(Commands):
         self.assertEqual((done.out, done.err), ("echo -n two  words\n", "to-stderr\n"))
         data = bytes(range(256)) * 3000
         self.assertEqual(self.cli("exec", name, "--", "cat", stdin=data, code=7).stdout, data)
+        copied = os.urandom(1) * (8 << 20)
+        self.assertTrue(self.cli("exec", name, "--", "tee", stdin=copied).stdout == copied * 3)
         for words in (["a", "--help", "-o", "x"], ["a", "--", "b"], ["a", "--env", "-t"], ["a", ""]):
             self.assertEqual(self.cli("exec", name, "--", *words, code=7).out,
                              " ".join(words) + "\n")
@@ -231,6 +233,25 @@ exit 4
         self.assertIn("trained\n", done.out)
         self.assertEqual(self.read(self.path("output/model.pt")), b"weights")
         self.assertEqual(instance.states, ["released"])
+
+
+class Operators(Commands):
+    def test_setup_needs_no_keys_but_the_token(self):
+        made = json.loads(self.cli("--endpoint", self.server.endpoint, "-o", "json", "setup", "once",
+                                   keys={}).out)
+        self.assertEqual((made["account"]["name"], made["secret_key"]),
+                         ("operator", fake_server.SECRET_KEY))
+        self.assertIn("setup token", self.cli("setup", "other", code=3).err)
+
+    def test_accounts_and_credit(self):
+        out = self.cli("admin", "user", "add", "li").out
+        for word in ("li", fake_server.ACCESS_KEY, fake_server.SECRET_KEY, "shown this once"):
+            self.assertIn(word, out)
+        self.assertIn("li", self.cli("admin", "user", "list").out)
+        self.assertIn("GPU-1", self.cli("admin", "cards").out)
+        told = json.loads(self.cli("admin", "credit", "A2", "-12.000001", "--reason", "r").out)
+        self.assertEqual(told["balance_micro"], -12000001)
+        self.cli("admin", "credit", "A2", "1e3", "--reason", "r", code=2)
 
 
 class Failures(Commands):

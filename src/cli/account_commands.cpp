@@ -166,9 +166,11 @@ void add_admin(CLI::App& app, Context& context) {
       ->callback(
           list("/api/v1/admin/accounts", {"id", "name", "role", "balance_micro", "held_micro"}));
   admin->add_subcommand("nodes", "the nodes")
-      ->callback(list("/api/v1/admin/nodes", {"id", "reachable", "cards", "instances"}));
+      ->callback(list("/api/v1/admin/nodes",
+                      {"id", "reachable", "driver_version", "simulated_cards", "cards"}));
   admin->add_subcommand("cards", "the cards, and who holds them")
-      ->callback(list("/api/v1/admin/cards", {"id", "type", "health", "holder", "reason"}));
+      ->callback(
+          list("/api/v1/admin/cards", {"id", "node", "type", "health", "instance", "reason"}));
   auto* credit = admin->add_subcommand(
       "credit", "add to an account's balance (or take, by a negative amount)");
   auto account = std::make_shared<std::string>();

@@ -95,6 +95,9 @@ Result<int> exit_of(const Frame& frame) {
   return Error(ErrorKind::kUnavailable, "bad_answer", "the end of the command was not told");
 }
 
+constexpr std::size_t kUnsentMax = 256 << 10;
+constexpr int kInterruptsMax = 3;  // ^C is the remote command's; who types it thrice means us
+
 // Carries bytes until the exit frame.
 class ExecSession {
  public:
@@ -108,25 +111,35 @@ class ExecSession {
     signals_.reset(::signalfd(-1, &watched, SFD_CLOEXEC));
   }
 
+  // Queued, and sent as far as the connection takes it. Waiting here could wait for ever: a program
+  // that copies its input to its output reads on only once its output is taken.
   Status send(std::uint8_t type, std::string_view payload) {
-    return write_all(connection_.socket.get(), encode_frame(type, payload));
+    unsent_ += encode_frame(type, payload);
+    return send_rest();
   }
 
   Result<int> run() {
     for (;;) {
       ADL_TRY(ended, take_frames());
       if (ended.has_value()) return *ended;
-      pollfd fds[] = {{connection_.socket.get(), POLLIN, 0},
+      const bool room = unsent_.size() < kUnsentMax;
+      const auto wanted = static_cast<short>(unsent_.empty() ? POLLIN : POLLIN | POLLOUT);
+      pollfd fds[] = {{connection_.socket.get(), wanted, 0},
                       {signals_.get(), POLLIN, 0},
-                      {stdin_open_ ? STDIN_FILENO : -1, POLLIN, 0}};
-      if (::poll(fds, 3, -1) < 0 && errno != EINTR) return errno_error("poll", errno);
+                      {stdin_open_ && room ? STDIN_FILENO : -1, POLLIN, 0}};
+      if (::poll(fds, 3, -1) < 0) {
+        if (errno == EINTR) continue;
+        return errno_error("poll", errno);
+      }
+      if ((fds[0].revents & POLLOUT) != 0) ADL_TRY_STATUS(send_rest());
       if (fds[2].revents != 0) {
         ADL_TRY_STATUS(forward_stdin());
       }
       if ((fds[1].revents & POLLIN) != 0) {
         ADL_TRY_STATUS(forward_signal());
       }
-      if (fds[0].revents != 0) {
+      if (interrupts_ >= kInterruptsMax) return 130;
+      if ((fds[0].revents & ~POLLOUT) != 0) {
         char chunk[64 << 10];
         const auto got = ::recv(connection_.socket.get(), chunk, sizeof chunk, 0);
         if (got <= 0)
@@ -155,6 +168,19 @@ class ExecSession {
     }
   }
 
+  Status send_rest() {
+    while (!unsent_.empty()) {
+      const auto sent = ::send(connection_.socket.get(), unsent_.data(), unsent_.size(),
+                               MSG_DONTWAIT | MSG_NOSIGNAL);
+      if (sent < 0 && errno == EINTR) continue;
+      if (sent < 0 && errno == EAGAIN) return {};
+      // What the other side said before it went away is still to be read.
+      if (sent < 0) return unsent_.clear(), Status{};
+      unsent_.erase(0, static_cast<std::size_t>(sent));
+    }
+    return {};
+  }
+
   Status forward_stdin() {
     char chunk[32 << 10];
     const auto got = ::read(STDIN_FILENO, chunk, sizeof chunk);
@@ -167,6 +193,7 @@ class ExecSession {
   Status forward_signal() {
     signalfd_siginfo info{};
     if (::read(signals_.get(), &info, sizeof info) != static_cast<ssize_t>(sizeof info)) return {};
+    if (info.ssi_signo == SIGINT) ++interrupts_;
     if (info.ssi_signo == SIGWINCH) return send(kResize, json::serialize(window_size()));
     const char* name = info.ssi_signo == SIGINT    ? "INT"
                        : info.ssi_signo == SIGQUIT ? "QUIT"
@@ -178,6 +205,8 @@ class ExecSession {
   http::Upgraded connection_;
   FrameReader reader_;
   UniqueFd signals_;
+  std::string unsent_;
+  int interrupts_ = 0;
   bool stdin_open_ = true;
 };
 

@@ -137,7 +137,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         try:
             if isinstance(fault, int):
                 raise Refused(fault, "unavailable" if fault == 503 else "fault", "told to fail")
-            if self.path_only.startswith("/api/"):
+            if self.path_only.startswith("/api/") and self.path_only != "/api/v1/setup":
                 self._sign_in(body)
             status, answer = self._once(body)
         except Refused as refused:
@@ -219,7 +219,22 @@ class _Handler(http.server.BaseHTTPRequestHandler):
                 return self._create(body) if self.command == "POST" else self._list()
             instance = self.server_state.find(steps[3])
             return self._instance(instance, steps[4:], query, body)
+        if self.command == "POST":
+            return self._admin(json.loads(body.decode()))
         return 200, self._fixed()
+
+    def _admin(self, wanted):
+        made = {"account": {"id": "A2", "name": wanted.get("name"), "role": wanted.get("role")},
+                "token": TOKEN, "access_key": ACCESS_KEY, "secret_key": SECRET_KEY}
+        if self.path_only == "/api/v1/setup":
+            if wanted.get("setup_token") != "once":
+                raise Refused(403, "bad_setup_token", "this is not the setup token")
+            return 201, made
+        if self.path_only == "/api/v1/admin/accounts":
+            return 201, made
+        if self.path_only == "/api/v1/admin/accounts/A2/credit":
+            return 200, {"id": "A2", "balance_micro": wanted["amount_micro"]}
+        raise Refused(404, "not_found", "no such page: " + self.path_only)
 
     def _fixed(self):
         if self.path_only == "/api/v1/ssh_keys":
@@ -229,6 +244,10 @@ class _Handler(http.server.BaseHTTPRequestHandler):
             "/api/v1/account": {"id": "A1", "name": "mei", "role": "user"},
             "/api/v1/balance": {"balance_micro": 99373706, "held_micro": 1580000,
                                 "available_micro": 97793706, "currency": "CNY"},
+            "/api/v1/admin/accounts": {"items": [{"id": "A2", "name": "li", "role": "user",
+                                                  "balance_micro": 5, "held_micro": 0}]},
+            "/api/v1/admin/cards": {"items": [{"id": "GPU-1", "node": "N", "type": "RTX 3090",
+                                               "health": "ok", "instance": None, "reason": ""}]},
             "/api/v1/gpu_types": {"items": [
                 {"name": "RTX 3090", "memory_bytes": 24 << 30, "total": 2, "free": 1,
                  "price_micro_per_hour": 1580000, "currency": "CNY", "simulated": True}]},
@@ -423,6 +442,11 @@ class _Handler(http.server.BaseHTTPRequestHandler):
 
         if start["argv"][0] == "no-such":
             send(9, b'{"code":"command_not_found","message":"no-such: not found"}')
+            return 101, self
+        if start["argv"][0] == "tee":  # reads on only once its output is taken
+            for kind, payload in iter(self._frame, (3, b"")):
+                send(4, payload * 3)
+            send(8, b'{"exit_code":0}')
             return 101, self
         typed = b""
         if start["argv"][0] == "cat":
