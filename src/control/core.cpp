@@ -35,7 +35,7 @@ Status ControlCore::State::load() {
   ADL_TRY(snapshot, store.load());
   cluster = snapshot.cluster;
   epoch = snapshot.epoch;
-  revision = epoch << 32;
+  revision = first_revision = epoch << 32;
   event_seq = committed_seq = snapshot.last_event_seq;
   ADL_TRY(loaded, Ledger::load(snapshot.balances, snapshot.last_entry_seq));
   ledger = std::move(loaded);
@@ -53,6 +53,7 @@ Status ControlCore::State::load() {
       // The node may hold a lease as long as the last process could have given it.
       RunLive& info = live[row.id];
       info.starting_since = steady();
+      info.told_revision = revision;
       const std::int64_t paid =
           paid_ms(row.price_micro, row.gpu_count, row.settled_micro + row.lease_micro);
       info.lease_until = steady() + Millis(std::min(paid, config.contact_grace.count()));

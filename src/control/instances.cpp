@@ -215,6 +215,7 @@ void ControlCore::State::ask_stop(const RequestContext& context, InstanceRow& in
        {"stop_requested", std::move(message), json_object({{"by", to_string(by)}}), context.actor,
         context.request_id});
   touch_desired();
+  live[run->id].told_revision = revision;
 }
 
 void ControlCore::State::release(const RequestContext& context, InstanceRow& instance) {

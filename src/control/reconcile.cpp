@@ -39,9 +39,10 @@ void ControlCore::State::take_observed(const ObservedSet& observed) {
     if (instances.at(run.instance).node != observed.node || run.state == RunState::kQueued) {
       continue;
     }
-    take_run(run, observed_run(run));
+    take_run(run, observed_run(run), observed.desired_revision);
     step_run(run);
   }
+  lift_fences(observed);
   finish_shrinks();
   finish_releases();
   schedule();
@@ -85,15 +86,17 @@ void ControlCore::State::take_instance(InstanceRow& instance, const ObservedInst
   }
 }
 
-// Takes in what the node says of a run; nothing of it may go back.
-void ControlCore::State::take_run(RunRow& run, const ObservedRun* seen) {
+// Takes in what the node says of a run; nothing of it may go back. taken_in: the desired set that
+// the node had then.
+void ControlCore::State::take_run(RunRow& run, const ObservedRun* seen, std::uint64_t taken_in) {
   RunLive& info = live[run.id];
   const bool begun = seen != nullptr && seen->phase != RunPhase::kAbsent;
   if (run.state == RunState::kStarting && (!begun || seen->phase == RunPhase::kStarting)) {
     info.observed_at = steady();
   }
   if (!begun) {
-    if (!info.absent_since) info.absent_since = steady();
+    // Before it has taken the run (or its stop) in, the node can't but lack it.
+    if (!info.absent_since && taken_in >= info.told_revision) info.absent_since = steady();
     return;
   }
   info.absent_since.reset();
@@ -191,12 +194,29 @@ void ControlCore::State::close_run(RunRow& run) {
       intervals[run.id].push_back(row);
     }
   }
+  const bool granted = run.state != RunState::kQueued;
   change(run).state = RunState::kEnded;
   run.ended_at = now();
   active.erase(run.id);
   live.erase(run.id);
   queue.erase(run.id);
   touch_desired();
+  if (granted) raise_fence(run);
+}
+
+void ControlCore::State::raise_fence(const RunRow& run) {
+  const ObservedRun* seen = observed_run(run);
+  if (seen != nullptr && seen->phase == RunPhase::kEnded) return;  // never begun again there
+  fences.push_back({instances.at(run.instance).node, run.instance, run.id, run.cards, revision});
+}
+
+void ControlCore::State::lift_fences(const ObservedSet& observed) {
+  std::erase_if(fences, [&](const Fence& fence) {
+    if (fence.node != observed.node || observed.desired_revision < fence.revision) return false;
+    const ObservedInstance* seen = observed_of(instances.at(fence.instance));
+    return seen == nullptr || !seen->run || seen->run->id != fence.run ||
+           seen->run->phase == RunPhase::kEnded || seen->run->phase == RunPhase::kAbsent;
+  });
 }
 
 void ControlCore::State::end_run(RunRow& run, const RunResult& result) {
@@ -260,7 +280,12 @@ std::string ControlCore::State::why_not_ready(const RunRow& run) const {
   if (!instance.image_ready) return "the image is being pulled";
   if (!instance.disk_ready) return "the disk is being made";
   const ObservedInstance* seen = observed_of(instance);
-  if (seen == nullptr) return "the node has not taken the instance in yet";
+  const bool fenced = std::any_of(fences.begin(), fences.end(), [&](const Fence& fence) {
+    return fence.instance == instance.id;
+  });
+  if (seen == nullptr || fenced || node->observed.desired_revision < first_revision) {
+    return "the node has not taken the instance in yet";
+  }
   if (seen->run && seen->run->id != run.id && seen->run->phase != RunPhase::kEnded &&
       seen->run->phase != RunPhase::kAbsent) {
     return "the node is still ending an earlier run";
@@ -285,13 +310,14 @@ std::vector<QueueItem> ControlCore::State::waiting() const {
   return items;
 }
 
-// Free: the node reports it free and no row holds it.
+// Free: the node reports it free, no row holds it, and no set under way may still grant it.
 std::vector<FreeCards> ControlCore::State::free_cards() const {
   std::set<std::string> held;
   for (const auto& id : active) {
     const auto& cards = runs.at(id).cards;
     held.insert(cards.begin(), cards.end());
   }
+  for (const auto& fence : fences) held.insert(fence.cards.begin(), fence.cards.end());
   std::map<std::pair<NodeId, std::string>, FreeCards> groups;
   for (const auto& [id, node] : nodes) {
     for (const auto& card : node.observed.cards) {
@@ -340,6 +366,7 @@ void ControlCore::State::grant(RunRow& run, const std::vector<CardId>& cards) {
   }
   emit(instance, run.id, {"starting", "starting"});
   touch_desired();
+  info.told_revision = revision;
 }
 
 void ControlCore::State::finish_releases() {

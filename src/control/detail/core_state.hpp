@@ -37,6 +37,18 @@ struct RunLive {
   std::optional<SteadyTime> absent_since;  // the node says it lacks it
   SteadyTime lease_until{};                // the latest moment at which the node may still run it
   std::uint64_t shrink_revision = 0;       // a shorter lease was told with this set; 0: none
+  std::uint64_t told_revision = 0;         // its grant, or later its stop, was told with this set
+};
+
+// A run that was given up without the node's word that it is over. A set that grants it may still
+// be under way, so its cards and its instance wait until the node has taken in a set without it
+// (acknowledged by desired_revision) and does not report it alive.
+struct Fence {
+  NodeId node;
+  InstanceId instance;
+  RunId run;
+  std::vector<std::string> cards;
+  std::uint64_t revision = 0;  // the first set without it
 };
 
 struct ControlCore::State {
@@ -89,6 +101,8 @@ struct ControlCore::State {
   std::uint64_t revision = 0;  // epoch << 32 | changes: never repeats over restarts
   std::map<NodeId, NodeLive> nodes;
   std::map<RunId, RunLive> live;
+  std::uint64_t first_revision = 0;  // of this process: until it is taken in, an older set may be
+  std::vector<Fence> fences;
   std::map<RunId, QueueAnswer> queue;  // why each waiting run waits
   SteadyTime renewed_at{};
   SteadyTime stored_at{};  // storage was counted up to here
@@ -175,7 +189,9 @@ struct ControlCore::State {
   // ---- reconcile
   void take_observed(const ObservedSet& observed);
   void take_instance(InstanceRow& instance, const ObservedInstance& seen);
-  void take_run(RunRow& run, const ObservedRun* seen);
+  void take_run(RunRow& run, const ObservedRun* seen, std::uint64_t taken_in);
+  void raise_fence(const RunRow& run);
+  void lift_fences(const ObservedSet& observed);
   void step_run(RunRow& run);
   RunTimes times_of(const RunRow& run);
   void become_running(RunRow& run, const ObservedRun& seen);

@@ -151,6 +151,12 @@ class ModelNode {
   }
 
   void begin(Instance& instance, const DesiredRun& told) {
+    if (told.stop) {  // it never takes a card
+      Run& run = instance.runs[told.id];
+      instance.current = told.id;
+      run.told = told;
+      return end(run, told.stop->by, {}, clock_.steady_now());
+    }
     for (const auto& [id, other] : instances_) {
       for (const auto& [run_id, run] : other.runs) {
         if (run.phase == RunPhase::kEnded) continue;
@@ -163,7 +169,6 @@ class ModelNode {
     instance.current = told.id;
     run.told = told;
     run.lease_end = clock_.steady_now() + Millis(told.paid_until_ms);
-    if (told.stop) end(run, told.stop->by, {}, clock_.steady_now());
   }
 
   void become_ready(Run& run) {
