@@ -68,7 +68,8 @@ Error problem_error(const http::Response& response) {
   if (detail.empty()) detail = text_of(problem, "title");
   auto remedy = text_of(problem, "remedy");
   if (const auto* near = problem.if_contains("candidates");
-      near != nullptr && near->is_array() && !near->get_array().empty()) {
+      near != nullptr && near->is_array() && !near->get_array().empty() &&
+      remedy.find("did you mean") == std::string::npos) {
     std::vector<std::string> names;
     for (const auto& name : near->get_array())
       if (name.is_string()) names.emplace_back(name.get_string());

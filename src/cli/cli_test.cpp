@@ -60,6 +60,7 @@ TEST(CliOutput_Table, AlignsWideCharactersAndKeepsControlOut) {
   const auto text = table({"A", "B"}, {{"名字", "x"}, {"ab\033[2J", "y"}});
   EXPECT_EQ(text.find('\033'), std::string::npos);
   EXPECT_NE(text.find("名字"), std::string::npos);
+  EXPECT_TRUE(text.ends_with('\n')) << text;
 }
 
 TEST(CliQuote_Words, SurviveAShell) {

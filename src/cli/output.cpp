@@ -38,6 +38,7 @@ std::string table(const std::vector<std::string>& headings,
   std::string text;
   if (scols_print_table_to_string(made.get(), &printed) == 0 && printed != nullptr) text = printed;
   std::free(printed);
+  if (!text.empty() && text.back() != '\n') text += '\n';
   return text;
 }
 

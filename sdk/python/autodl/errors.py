@@ -25,9 +25,9 @@ class AutodlError(Exception):
 
     def __str__(self):
         text = self.detail or self.code
-        if self.candidates:
+        if self.candidates and "did you mean" not in self.remedy + text:
             text += "; did you mean %s?" % " or ".join("'%s'" % name for name in self.candidates)
-        if self.remedy:
+        if self.remedy and not ("did you mean" in text and "did you mean" in self.remedy):
             text += " (%s)" % self.remedy
         marks = [self.code] + (["request " + self.request_id] if self.request_id else [])
         return "%s [%s]" % (text, ", ".join(marks))

@@ -38,9 +38,9 @@ def to_records(value):
 
 
 class LogEntry:
-    """One line that the command wrote: `.text` without its line break, `.stream` ("stdout" or
-    "stderr"), `.time` (RFC 3339). `.partial` is true where the line goes on in the next entry.
-    str() is the text."""
+    """One line that the command wrote: `.text` without its line break, `.stream` ("stdout",
+    "stderr"; "platform" for a mark of the platform's own), `.time` (RFC 3339). `.partial` is true
+    where the line goes on in the next entry. str() is the text."""
 
     __slots__ = ("time", "stream", "text", "partial")
 
@@ -55,3 +55,24 @@ class LogEntry:
 
     def __repr__(self):
         return "<%s %s %r>" % (self.time, self.stream, self.text)
+
+
+_LINE_MAX = 1 << 20
+
+
+def whole_lines(entries):
+    """Entries with the parts of a line put together: a program whose output is not buffered writes
+    text and line break apart. A line of more than a million characters comes in pieces."""
+    open_lines = {}
+    for entry in entries:
+        begun = open_lines.pop(entry.stream, None)
+        if begun is not None:
+            begun.text += entry.text
+            begun.partial = entry.partial
+            entry = begun
+        if entry.partial and len(entry.text) < _LINE_MAX:
+            open_lines[entry.stream] = entry
+        else:
+            yield entry
+    for entry in open_lines.values():
+        yield entry

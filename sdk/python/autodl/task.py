@@ -6,7 +6,7 @@ import json
 import time
 
 from .errors import AutodlError, WaitTimeoutError
-from .records import LogEntry, amount, to_records
+from .records import LogEntry, amount, to_records, whole_lines
 from .transport import items_of, quote
 
 CREATED, QUEUED, STARTING = "CREATED", "QUEUED", "STARTING"
@@ -169,13 +169,13 @@ class Task:
         """Runs, intervals, prices, seconds and amounts; see Client.bill."""
         return to_records(self._transport.call("GET", self._base + "/bill"))
 
-    def logs(self, follow=False, run=None):
+    def logs(self, follow=False, run=None, lines=True):
         """Yields what the command wrote, as LogEntry (str() is the line). follow: goes on until the
-        run ends, through lost connections. run: an earlier run's id; else the last one."""
+        run ends, through lost connections. run: an earlier run's id; else the last one.
+        lines=False gives pieces of lines as they come (`.partial`), as for a progress bar."""
         suffix = "run=" + quote(run) if run else ""
-        if follow:
-            return self._follow_logs(suffix)
-        return self._read_logs(suffix)
+        entries = self._follow_logs(suffix) if follow else self._read_logs(suffix)
+        return whole_lines(entries) if lines else entries
 
     def _read_logs(self, suffix):
         offset = 0

@@ -124,6 +124,21 @@ class Streams(WithServer):
     def test_logs_are_read_to_their_end(self):
         self.assertEqual([str(e) for e in self.task.logs()], ["line-%d" % i for i in range(7)])
 
+    def test_pieces_of_lines_are_put_together_by_stream(self):
+        def piece(stream, text, partial):
+            return {"time": "t", "stream": stream, "text": text, "partial": partial}
+
+        pieces = [piece("stdout", "epoch 1", True), piece("stderr", "warn", True),
+                  piece("stdout", "", False), piece("stderr", "ing", False),
+                  piece("stdout", "no end", True)]
+        self.instance(self.task).log = pieces
+        for follow in (False, True):
+            self.assertEqual([(e.stream, e.text, e.partial) for e in self.task.logs(follow)],
+                             [("stdout", "epoch 1", False), ("stderr", "warning", False),
+                              ("stdout", "no end", True)])
+            self.assertEqual([e.text for e in self.task.logs(follow, lines=False)],
+                             [p["text"] for p in pieces])
+
     def test_followed_logs_go_on_after_each_lost_connection(self):
         self.assertEqual([e.text for e in self.task.logs(follow=True)],
                          ["line-%d" % i for i in range(7)])
