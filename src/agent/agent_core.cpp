@@ -459,7 +459,7 @@ ObservedInstance AgentCore::observe(const InstanceId& id, const Instance& instan
   } else if (run && (run->active() || !wanted || *wanted == run->id)) {
     ObservedRun now{.id = run->id};
     if (run->ready) now.ready_utc_ms = run->ready_utc_ms;
-    now.running_ms = running_ms_now(*run, clock_.steady_now(), clock_.boot_id());
+    now.running_ms = running_ms_seen(*run, instance.live, context());
     if (run->released) {
       now.phase = RunPhase::kEnded;
       now.result = run->result;

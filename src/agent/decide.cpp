@@ -27,6 +27,16 @@ bool is_desired_run(const DesiredInstance* desired, const RunFacts& run) {
   return desired != nullptr && desired->run && desired->run->id == run.id;
 }
 
+std::int64_t ms_at_end(const RunFacts& run, const Live& live, const Context& context) {
+  EndTime end;
+  end.seen = live.exit_at;
+  if (live.end) end.exited_utc_ms = live.end->exited_utc_ms;
+  end.now = context.now;
+  end.utc_now_ms = context.utc_now_ms;
+  end.boot_id = context.boot_id;
+  return running_ms_at_end(run, end);
+}
+
 // One look at an instance; the members are the arguments of next_action.
 struct Step {
   const InstanceId& id;
@@ -133,13 +143,7 @@ Action Step::record_exit(const RunFacts& run) const {
   auto exited = fact(FactKind::kExited, run.id);
   exited.result =
       make_run_result(run, live.end, live.start_error, context.split->memory_for(run.cards.size()));
-  EndTime end;
-  end.seen = live.exit_at;
-  if (live.end) end.exited_utc_ms = live.end->exited_utc_ms;
-  end.now = context.now;
-  end.utc_now_ms = context.utc_now_ms;
-  end.boot_id = context.boot_id;
-  exited.running_ms = running_ms_at_end(run, end);
+  exited.running_ms = ms_at_end(run, live, context);
   action.before = {std::move(exited)};
   return action;
 }
@@ -284,6 +288,12 @@ std::optional<Action> Step::bring_forward(const RunFacts& run) const {
 }
 
 }  // namespace
+
+std::int64_t running_ms_seen(const RunFacts& run, const Live& live, const Context& context) {
+  const bool gone = live.container == ContainerPhase::kNone && (run.ready || run.started);
+  const bool over = !run.result && (live.exit_seen || live.end || gone);
+  return over ? ms_at_end(run, live, context) : running_ms_now(run, context.now, context.boot_id);
+}
 
 std::optional<StopWanted> stop_wanted(const DesiredInstance* desired, const RunFacts& run,
                                       const Live& live, const Context& context) {

@@ -58,6 +58,10 @@ std::optional<Action> next_action(const InstanceId& id, const DesiredInstance* d
                                   const InstanceFacts& facts, const Live& live,
                                   const Context& context);
 
+// How long the run has been running, as far as is known: a container that is seen to have ended
+// (or to be gone) adds nothing any more, recorded or not.
+std::int64_t running_ms_seen(const RunFacts& run, const Live& live, const Context& context);
+
 // Why and how gently a run is to end; none: it goes on.
 struct StopWanted {
   StopBy by = StopBy::kUser;
