@@ -46,18 +46,24 @@ Status Init::begin() {
   signal(SIGPIPE, SIG_IGN);
   sigset_t handled;
   sigemptyset(&handled);
-  for (const int number : {SIGCHLD, SIGTERM, SIGINT}) sigaddset(&handled, number);
+  for (const int number : {SIGCHLD, SIGTERM, SIGINT, SIGUSR1, SIGUSR2})
+    sigaddset(&handled, number);
   sigprocmask(SIG_BLOCK, &handled, nullptr);
   signals_ = UniqueFd(signalfd(-1, &handled, SFD_CLOEXEC | SFD_NONBLOCK));
   if (!signals_.valid()) return errno_error("make a signalfd", errno);
   loop_.watch(signals_.get(), EPOLLIN, [this](std::uint32_t) {
     signalfd_siginfo info{};
     while (read(signals_.get(), &info, sizeof info) == static_cast<ssize_t>(sizeof info)) {
-      // runc's own stop, without a node: the same stages.
-      if (info.ssi_signo != SIGCHLD) begin_stop(kShutdownGrace);
+      if (info.ssi_signo == SIGCHLD) continue;
+      // What busybox's own halt (USR1), poweroff (USR2) and reboot (TERM) send to PID 1: its shell
+      // runs these applets whatever lies on PATH. Only the instance's root can send them.
+      if (info.ssi_signo == SIGUSR1 || info.ssi_signo == SIGUSR2)
+        on_shutdown();
+      else
+        begin_stop(kShutdownGrace);  // runc's own stop, without a node: the same stages
     }
     children_.reap();
-    if (stopping_ && !others_left()) stop_step();
+    if (stopping_ && !others_left()) enter_stop_stage(StopStage::kEnd);
   });
 
   const std::string key_path = paths_.boot_dir + "/key";
