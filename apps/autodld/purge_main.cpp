@@ -52,7 +52,8 @@ void unmount_below(const std::string& folder) {
 }
 
 void remove_network_and_cgroups(const std::string& prefix) {
-  const auto table = runtime::run_process({"nft", "delete", "table", "inet", "autodl_" + prefix}, {});
+  const auto table =
+      runtime::run_process({"nft", "delete", "table", "inet", "autodl_" + prefix}, {});
   if (!table.ok()) log_warn("purge", "{}", table.error().message());
   std::error_code failed;
   for (const auto& entry : std::filesystem::directory_iterator("/sys/fs/cgroup", failed)) {

@@ -2,7 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The endpoint table: which port belongs to which instance. Control sends it whole, as one line of
 // JSON, at each change; the gateway keeps the last one.
-//   {"endpoints":[{"host":"127.0.0.1","port":20001,"instance":"01J…","name":"001","state":"running"}]}
+//   {"endpoints":[{"host":"127.0.0.1","port":20001,"instance":"01J…","name":"001",
+//                  "state":"running"}]}
 #pragma once
 
 #include <cstdint>

@@ -46,8 +46,7 @@ Status Init::begin() {
   signal(SIGPIPE, SIG_IGN);
   sigset_t handled;
   sigemptyset(&handled);
-  for (const int number : {SIGCHLD, SIGTERM, SIGINT, SIGUSR1, SIGUSR2})
-    sigaddset(&handled, number);
+  for (const int number : {SIGCHLD, SIGTERM, SIGINT, SIGUSR1, SIGUSR2}) sigaddset(&handled, number);
   sigprocmask(SIG_BLOCK, &handled, nullptr);
   signals_ = UniqueFd(signalfd(-1, &handled, SFD_CLOEXEC | SFD_NONBLOCK));
   if (!signals_.valid()) return errno_error("make a signalfd", errno);

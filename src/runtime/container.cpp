@@ -274,7 +274,7 @@ ContainerStatus Containers::status(const InstanceId& id) const {
   status.phase = ContainerPhase::kExited;
   status.exit_code =
       record->boot_id == boot_id_ ? await_exit_code(id, record->conmon) : exit_code(id);
-  struct stat info {};
+  struct stat info{};
   if (status.exit_code && ::stat((folder(id) + "/exit/" + id.str()).c_str(), &info) == 0)
     status.exited_utc_ms =
         std::int64_t{info.st_mtim.tv_sec} * 1000 + info.st_mtim.tv_nsec / 1'000'000;
