@@ -46,6 +46,7 @@ class Init {
   int run();
 
  private:
+  enum class StopStage { kInt, kTerm, kHangUp, kKill, kEnd };
   struct Incoming;  // a connection whose header is not complete yet
 
   // ---- ways in (init_streams.cpp)
@@ -78,8 +79,9 @@ class Init {
   void begin_stop(Millis grace);
   void signal_all(int signal);
   bool others_left() const;
-  void stop_step();
-  void wait_for_others(Millis left);
+  void enter_stop_stage(StopStage stage);
+  void wait_for_others(Millis left, StopStage next);
+  ExitStatus stopped_status() const;
   void finish(ExitStatus status);
 
   HttpReply on_api(const std::string& method, const std::string& path, bool root);
@@ -108,10 +110,9 @@ class Init {
   std::string samples_;
   bool shutdown_asked_ = false;
   bool stopping_ = false;
-  int stop_stage_ = 0;  // 0 not yet, 1 INT, 2 TERM, 3 KILL
+  StopStage stop_stage_ = StopStage::kInt;
   Millis stop_grace_{};
   EventLoop::TimerId stop_timer_ = 0;
-  std::optional<ExitStatus> command_exit_;
   std::optional<ExitRecord> ended_;
   int exit_code_ = 0;
 };

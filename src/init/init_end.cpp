@@ -3,7 +3,10 @@
 // The command's start and every way to the end.
 //
 //   command ended ───────────────────────────────────────────────▶ finish: record, exit frame, end
-//   stop: INT ─(grace/2)▶ TERM and HUP ─(grace/2)▶ KILL ─▶ nobody left ─▶ finish
+//   stop: INT ─(grace/2)▶ TERM ─(grace/2)▶ KILL ─▶ nobody left ─▶ finish
+//   without a command: TERM ─(grace/2, or only shells left)▶ HUP ─(grace/2)▶ KILL …
+#include <dirent.h>
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <signal.h>
 #include <sys/socket.h>
@@ -11,6 +14,8 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdlib>
+#include <memory>
 
 #include "init/files.hpp"
 #include "init/init.hpp"
@@ -22,6 +27,27 @@ constexpr Millis kLookAgain{50};  // for processes that are not our children and
 constexpr Millis kAfterKill{5'000};
 constexpr int kCommandNotFound = 127;
 constexpr int kNotExecutable = 126;
+
+// Whether every process but this one ignores the signal (SigIgn in /proc/PID/status).
+bool all_ignore(int signal) {
+  const std::unique_ptr<DIR, int (*)(DIR*)> proc(opendir("/proc"), &closedir);
+  if (!proc) return false;
+  while (const dirent* entry = readdir(proc.get())) {
+    const std::string_view name = entry->d_name;
+    if (name == "1" || name.find_first_not_of("0123456789") != std::string_view::npos) continue;
+    const int fd = open(fmt::format("/proc/{}/status", name).c_str(), O_RDONLY | O_CLOEXEC);
+    const UniqueFd file(fd);
+    char text[4096];
+    const ssize_t got = fd < 0 ? 0 : read(fd, text, sizeof text);
+    if (got <= 0) continue;  // gone meanwhile
+    const std::string_view status(text, static_cast<std::size_t>(got));
+    const auto at = status.find("\nSigIgn:\t");
+    if (at == std::string_view::npos) return false;
+    const std::string mask(status.substr(at + 9, 16));
+    if ((std::strtoull(mask.c_str(), nullptr, 16) >> (signal - 1) & 1U) == 0) return false;
+  }
+  return true;
+}
 
 }  // namespace
 
@@ -47,7 +73,6 @@ void Init::start_command() {
 
 void Init::command_ended(ExitStatus status) {
   command_ = 0;
-  command_exit_ = status;
   finish(status);
 }
 
@@ -62,50 +87,54 @@ bool Init::others_left() const {
 
 void Init::begin_stop(Millis grace) {
   if (ended_) return;
-  if (stopping_) {
-    // Asked again: only ever sooner.
-    if (grace < stop_grace_) {
-      stop_grace_ = grace;
-      if (grace.count() == 0) {
-        stop_stage_ = 2;
-        loop_.cancel(stop_timer_);
-        stop_step();
-      }
-    }
+  if (stopping_) {  // asked again: only ever sooner
+    if (grace >= stop_grace_) return;
+    stop_grace_ = grace;
+    if (grace.count() == 0) enter_stop_stage(StopStage::kKill);
     return;
   }
   stopping_ = true;
   stop_grace_ = grace;
   // Without a command there is nobody for whom INT has a meaning; without grace, only KILL.
-  stop_stage_ = grace.count() == 0 ? 2 : (command_ > 0 ? 0 : 1);
-  stop_step();
+  if (grace.count() == 0) return enter_stop_stage(StopStage::kKill);
+  enter_stop_stage(command_ > 0 ? StopStage::kInt : StopStage::kTerm);
 }
 
-void Init::stop_step() {
-  if (ended_) return;
-  if (!others_left()) return finish(command_exit_.value_or(ExitStatus{0, {}}));
+void Init::enter_stop_stage(StopStage stage) {
   loop_.cancel(stop_timer_);
-  ++stop_stage_;
+  if (ended_) return;
+  if (!others_left()) return finish(stopped_status());
+  stop_stage_ = stage;
   const Millis half = stop_grace_ / 2;
-  switch (stop_stage_) {
-    case 1: signal_all(SIGINT); return wait_for_others(half);
-    case 2:
+  switch (stage) {
+    case StopStage::kInt: signal_all(SIGINT); return wait_for_others(half, StopStage::kTerm);
+    case StopStage::kTerm:
       signal_all(SIGTERM);
-      signal_all(SIGHUP);  // interactive shells ignore TERM
       signal_all(SIGCONT);
-      return wait_for_others(command_ > 0 ? half : stop_grace_);
-    case 3: signal_all(SIGKILL); return wait_for_others(kAfterKill);
+      return wait_for_others(half, command_ > 0 ? StopStage::kKill : StopStage::kHangUp);
+    // Not sooner, and not where a command runs: a program that saves its work on TERM may know
+    // nothing of HUP and would be cut off.
+    case StopStage::kHangUp: signal_all(SIGHUP); return wait_for_others(half, StopStage::kKill);
+    case StopStage::kKill: signal_all(SIGKILL); return wait_for_others(kAfterKill, StopStage::kEnd);
     // Unkillable (stuck in the kernel): PID 1's end takes the rest along.
-    default: return finish(command_exit_.value_or(ExitStatus{std::nullopt, SIGKILL}));
+    case StopStage::kEnd: return finish(stopped_status());
   }
 }
 
-// The next stage after left, or as soon as all have gone.
-void Init::wait_for_others(Millis left) {
-  const Millis next = std::min(left, kLookAgain);
-  stop_timer_ = loop_.after(next, [this, left, next] {
-    if (left <= next || !others_left()) return stop_step();
-    wait_for_others(left - next);
+// How the run ended, where it was not the command's own end.
+ExitStatus Init::stopped_status() const {
+  if (setup_ && setup_->command) return {std::nullopt, SIGKILL};  // it never came to its end
+  return {0, std::nullopt};
+}
+
+// The next stage after left, or as soon as it makes sense.
+void Init::wait_for_others(Millis left, StopStage next) {
+  const Millis step = std::min(left, kLookAgain);
+  stop_timer_ = loop_.after(step, [this, left, step, next] {
+    const bool only_shells = stop_stage_ == StopStage::kTerm && next == StopStage::kHangUp &&
+                             all_ignore(SIGTERM);  // interactive shells do
+    if (left <= step || only_shells || !others_left()) return enter_stop_stage(next);
+    wait_for_others(left - step, next);
   });
 }
 
