@@ -3,9 +3,13 @@
 // autodld: the daemon. `serve` keeps control, gateway and node running on one machine.
 #include <fmt/format.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
 
 #include "base/log.hpp"
 #include "gpu/nvml_inventory.hpp"
@@ -39,8 +43,23 @@ Status prepare_folders(const DaemonConfig& config) {
   ADL_TRY_STATUS(ensure_folder(config.state_dir, 0, 0, 0755));
   ADL_TRY_STATUS(ensure_folder(config.control_dir(), user.uid, user.gid, 0700));
   ADL_TRY_STATUS(ensure_folder(config.node_dir(), 0, 0, 0700));
-  // Control makes control.sock here, the node link.sock and streams.sock.
-  return ensure_folder(config.run_dir, 0, user.gid, 0775);
+  // Control makes control.sock here, the node link.sock and streams.sock. Sticky, and the node's
+  // own folders made before any role runs: who takes over control can't put others in their places.
+  ADL_TRY_STATUS(ensure_folder(config.run_dir, 0, user.gid, 01775));
+  ADL_TRY_STATUS(ensure_folder(config.run_dir + "/rt", 0, 0, 0700));
+  return ensure_folder(config.run_dir + "/sim", 0, 0, 0755);
+}
+
+// A connection through the gateway takes six descriptors (8192 of them); the usual soft limit is
+// 1024.
+constexpr rlim_t kOpenFilesWanted = 65'536;
+
+void raise_open_files_limit() {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+  limit.rlim_cur = std::max(limit.rlim_cur, std::min(limit.rlim_max, kOpenFilesWanted));
+  if (::setrlimit(RLIMIT_NOFILE, &limit) != 0)
+    log_warn("serve", "open files: {}", std::strerror(errno));
 }
 
 Status serve(const DaemonConfig& config, std::vector<std::string> arguments) {
@@ -48,6 +67,7 @@ Status serve(const DaemonConfig& config, std::vector<std::string> arguments) {
     return Error(ErrorKind::kDenied, "not_root", "serve starts the node, which needs root",
                  "run it with sudo");
   ADL_TRY_STATUS(prepare_folders(config));
+  raise_open_files_limit();
   SystemClock clock;
   log_info("serve", "API http://{}  state {}", config.listen, config.state_dir);
   if (!config.simulate_gpus.empty())
@@ -78,6 +98,7 @@ int run_role(const std::string& role, const std::string& path, const std::string
   if (role == "control") return report(run_control(*config));
   if (role == "gateway") return report(run_gateway(*config));
   if (role == "purge") return report(run_purge(*config));
+  if (role == "cards") return report(run_cards(*config));
   return report(run_node(*config));
 }
 
@@ -105,6 +126,7 @@ int main(int argc, char** argv) {
   add("gateway", "SSH endpoints (started by serve)");
   add("node", "containers, cards, disks (started by serve)");
   add("purge", "end all instances and remove what the node made on this machine");
+  add("cards", "print this machine's cards: type, model, UUID");
   CLI11_PARSE(app, argc, argv);
   return run_role(app.get_subcommands().front()->get_name(), config, simulate);
 }

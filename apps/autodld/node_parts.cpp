@@ -7,6 +7,8 @@
 #include <filesystem>
 
 #include "gpu/card_delivery.hpp"
+#include "gpu/card_names.hpp"
+#include "roles.hpp"
 #include "sim/models.hpp"
 #include "sim/simulated_cards.hpp"
 
@@ -82,6 +84,16 @@ Result<CardParts> card_parts(const DaemonConfig& config, const Clock& clock) {
   parts.inventory = std::make_unique<NvmlInventory>(std::move(nvml), clock);
   parts.provider = std::make_unique<sim::SimulatedCards>(std::move(provider));
   return parts;
+}
+
+Status run_cards(const DaemonConfig& config) {
+  SystemClock clock;
+  ADL_TRY(parts, card_parts(config, clock));
+  ADL_TRY(inventory, parts.inventory->query(Millis{10'000}));
+  for (const auto& card : inventory.cards)
+    fmt::print("{}\t{}\t{}\n", card_type_of(card.model, card.memory_bytes), card.model,
+               card.id.str());
+  return {};
 }
 
 }  // namespace autodl

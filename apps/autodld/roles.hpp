@@ -14,6 +14,8 @@ Status run_gateway(const DaemonConfig& config);
 Status run_node(const DaemonConfig& config);
 // Ends every instance of this installation and removes what the node made (scripts/uninstall).
 Status run_purge(const DaemonConfig& config);
+// Prints the cards that the driver tells, by the names that [prices] takes.
+Status run_cards(const DaemonConfig& config);
 
 // Signals that stop a role are blocked at its very start (main), so that every thread inherits it.
 void block_stop_signals();
