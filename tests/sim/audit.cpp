@@ -108,6 +108,9 @@ std::string Simulation::audit_runs() const {
     const auto truth = truths.find(run.id);
     const Truth* known = truth == truths.end() ? nullptr : &truth->second;
     if (auto broken = audit_run(run, known); !broken.empty()) return broken;
+    if (run.reason.find("is held by instance") != std::string::npos) {
+      return fmt::format("run {} was granted a card that another holds: {}", id, run.reason);
+    }
     // Lost is what was hurt; what the platform itself gave up says so.
     const bool lost = run.outcome == Outcome::kLost && !run.stop && known != nullptr &&
                       known->started && !known->hurt;
