@@ -26,6 +26,9 @@ if(ADL_SANITIZE)
   add_compile_options(-fsanitize=${ADL_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
   add_link_options(-fsanitize=${ADL_SANITIZE})
 endif()
+if(ADL_FUZZ)  # the modules tell libFuzzer which branches were taken; without it, it guesses blindly
+  add_compile_options(-fsanitize=fuzzer-no-link)
+endif()
 
 # Asio and Beast are compiled once (src/async/asio_impl.cpp, src/http/beast_impl.cpp).
 add_library(adl_boost INTERFACE)

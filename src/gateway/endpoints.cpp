@@ -66,14 +66,16 @@ Result<std::vector<Endpoint>> parse_endpoints(std::string_view line) {
 }
 
 std::string not_running_text(const Endpoint& endpoint) {
-  std::string name;
-  for (const char c : endpoint.name)
-    if (static_cast<unsigned char>(c) >= 0x20 && c != 0x7f) name += c;
-  if (endpoint.state == "queued" || endpoint.state == "starting")
-    return fmt::format("autodl: instance {} is {}; try again when it is running\r\n", name,
-                       endpoint.state);
-  return fmt::format("autodl: instance {} is {}; start it with: autodl start {}\r\n", name,
-                     endpoint.state, name);
+  const auto plain = [](std::string text) {
+    std::erase_if(text, [](unsigned char c) { return c < 0x20 || c == 0x7f; });
+    return text;
+  };
+  const auto name = plain(endpoint.name);
+  const auto state = plain(endpoint.state);
+  if (state == "queued" || state == "starting")
+    return fmt::format("autodl: instance {} is {}; try again when it is running\r\n", name, state);
+  return fmt::format("autodl: instance {} is {}; start it with: autodl start {}\r\n", name, state,
+                     name);
 }
 
 }  // namespace autodl

@@ -50,6 +50,12 @@ TEST(Endpoints_RoundTrip, KeepsAll) {
   EXPECT_EQ(parse_endpoints(line).value(), rows);
 }
 
+TEST(Endpoints_NotRunning, IsOneLineOfPlainText) {
+  const Endpoint endpoint{"127.0.0.1", 1, InstanceId(std::string(26, '0')), "a\x1b[1m", "x\r\ny"};
+  const auto text = not_running_text(endpoint);
+  EXPECT_EQ(text, "autodl: instance a[1m is xy; start it with: autodl start a[1m\r\n");
+}
+
 TEST(Endpoints_Malformed, IsRefused) {
   for (const char* text :
        {"", "[]", "{}", "{\"endpoints\":3}", "{\"endpoints\":[3]}",

@@ -56,10 +56,25 @@ json::object to_json(const CardInfo& card) {
 std::string text(const json::object& object, std::string_view key, std::size_t max) {
   const auto* value = object.if_contains(key);
   if (value == nullptr || !value->is_string()) return {};
-  std::string out(value->get_string().c_str(), std::min(value->get_string().size(), max));
+  std::size_t length = value->get_string().size();
+  if (length > max) {  // cut between characters: what is told goes on as UTF-8
+    length = max;
+    while (length > 0 && (value->get_string()[length] & 0xC0) == 0x80) --length;
+  }
+  std::string out(value->get_string().c_str(), length);
   // Names go to logs and tables: no control characters.
   std::erase_if(out, [](unsigned char c) { return c < 0x20 || c == 0x7f; });
   return out;
+}
+
+// Empty where it can't be a card's id: a card that doesn't tell who it is.
+CardId id_of(const json::object& card) {
+  const auto id = text(card, "uuid", 96);
+  const bool good = std::all_of(id.begin(), id.end(), [](char c) {
+    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '-' ||
+           c == '_';
+  });
+  return good ? CardId(id) : CardId();
 }
 
 std::optional<std::int64_t> number(const json::object& object, std::string_view key) {
@@ -77,7 +92,7 @@ std::optional<int> small(const json::object& object, std::string_view key) {
 CardInfo card_of(const json::object& in) {
   CardInfo card;
   card.index = small(in, "index").value_or(0);
-  card.id = CardId(text(in, "uuid", 96));
+  card.id = id_of(in);
   card.model = text(in, "model", 96);
   card.pci_bus_id = text(in, "pci", 32);
   card.problem = text(in, "problem", 200);

@@ -51,6 +51,16 @@ TEST(NvmlProtocol_WrongTypes_AreNotTold, NeverZero) {
   EXPECT_EQ(card.model, "a[31mb");
 }
 
+TEST(NvmlProtocol_LongOrWrongNames, GoOnAsUtf8AndAreNoIds) {
+  std::string model = "x";
+  for (int i = 0; i < 40; ++i) model += "\xE8\xAE\xAD";
+  const auto inventory =
+      parse_inventory(R"({"cards":[{"uuid":"GPU-1/../2","model":")" + model + R"("}]})");
+  ASSERT_TRUE(inventory.ok());
+  EXPECT_TRUE(inventory.value().cards[0].id.empty());
+  EXPECT_EQ(inventory.value().cards[0].model, model.substr(0, 94));
+}
+
 TEST(NvmlProtocol_DriverError_IsPassedOn, WithItsWords) {
   auto line = print_nvml_error("Driver/library version mismatch");
   line.pop_back();

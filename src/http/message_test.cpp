@@ -78,6 +78,14 @@ TEST(Sse, WriteAndReadInPieces_SameEvents) {
   EXPECT_EQ(events[1].event, "x");
 }
 
+TEST(Sse, EmptyEvent_ItsTypeIsForgotten) {
+  SseReader reader;
+  reader.put("event: log\n\ndata: x\n\n");
+  const auto event = reader.next();
+  ASSERT_TRUE(event.ok() && event.value());
+  EXPECT_EQ(event.value()->event, "message");
+}
+
 TEST(Sse, EndlessEvent_Refused) {
   SseReader reader;
   reader.put(std::string(SseReader::kEventBytesMax + 10, 'x'));

@@ -60,7 +60,10 @@ Result<std::optional<SseEvent>> SseReader::next() {
       take_line(line);
       continue;
     }
-    if (!has_data_) continue;
+    if (!has_data_) {  // as the standard says: no event, and its type is forgotten
+      building_ = SseEvent{};
+      continue;
+    }
     building_.id = last_id_;
     if (building_.event.empty()) building_.event = "message";
     std::optional<SseEvent> event = std::exchange(building_, SseEvent{});

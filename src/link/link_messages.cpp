@@ -25,12 +25,13 @@ std::string to_json(const LinkHello& hello) {
 std::string to_json(const LinkEvent& event) {
   return json::serialize(json::object{{"instance", event.instance.str()},
                                       {"type", event.type},
-                                      {"message", event.message.substr(0, 2'000)}});
+                                      {"message", readable_text(event.message, 2'000)}});
 }
 
 std::string refusal_to_json(const Error& error) {
-  return json::serialize(json::object{
-      {"code", error.code()}, {"message", error.message()}, {"remedy", error.remedy()}});
+  return json::serialize(json::object{{"code", error.code()},
+                                      {"message", readable_text(error.message(), 4'096)},
+                                      {"remedy", readable_text(error.remedy(), 4'096)}});
 }
 
 Result<LinkHello> parse_link_hello(std::string_view text) {

@@ -189,6 +189,13 @@ TEST_F(LinkTest, BigSetsArriveWhole) {
   EXPECT_EQ(got->instances.size(), 2'000U);
 }
 
+TEST(LinkMessages_AnyWords_CanBeRead, Test) {
+  const std::string words = "podman: \xff" + std::string(5'000, 'x');
+  EXPECT_TRUE(parse_link_event(to_json(LinkEvent{kInstance, "progress", words})).ok());
+  const Error error(ErrorKind::kDenied, "no", words, words);
+  EXPECT_EQ(parse_refusal(refusal_to_json(error)).code(), "no");
+}
+
 TEST(LinkMessages_OtherVersion_IsTold, Test) {
   LinkHello hello;
   hello.version = kLinkVersion + 2;

@@ -45,8 +45,8 @@ std::string to_json(const StreamReply& reply) {
   if (reply.error) {
     out["kind"] = to_string(reply.error->kind());
     out["code"] = reply.error->code();
-    out["message"] = reply.error->message();
-    out["remedy"] = reply.error->remedy();
+    out["message"] = readable_text(reply.error->message(), 4'096);
+    out["remedy"] = readable_text(reply.error->remedy(), 4'096);
   }
   return json::serialize(out);
 }

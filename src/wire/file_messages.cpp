@@ -312,8 +312,8 @@ Result<PathOnly> parse_path_only(std::string_view text) {
 std::string to_json(const Error& error) {
   return json::serialize(json::object{{"kind", to_string(error.kind())},
                                       {"code", error.code()},
-                                      {"message", error.message()},
-                                      {"remedy", error.remedy()}});
+                                      {"message", readable_text(error.message(), 8192)},
+                                      {"remedy", readable_text(error.remedy(), 8192)}});
 }
 
 Error parse_error_reply(std::string_view text) {

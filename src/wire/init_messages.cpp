@@ -169,7 +169,8 @@ Result<ExitStatus> parse_exit_status(std::string_view text) {
 }
 
 std::string to_json(const InitError& error) {
-  return json::serialize(json::object{{"code", error.code}, {"message", error.message}});
+  return json::serialize(
+      json::object{{"code", error.code}, {"message", readable_text(error.message, 8192)}});
 }
 
 Result<InitError> parse_init_error(std::string_view text) {
@@ -233,7 +234,8 @@ Result<InitStop> parse_init_stop(std::string_view text) {
 }
 
 std::string to_json(const InitReport& report) {
-  return json::serialize(json::object{{"level", report.level}, {"message", report.message}});
+  return json::serialize(
+      json::object{{"level", report.level}, {"message", readable_text(report.message, 8192)}});
 }
 
 Result<InitReport> parse_init_report(std::string_view text) {

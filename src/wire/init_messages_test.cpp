@@ -106,5 +106,13 @@ TEST(InitMessages, SmallOnes_RoundTrip) {
   EXPECT_FALSE(check_samples("{}").ok());
 }
 
+TEST(InitMessages, ErrorsOfAnyWords_CanBeRead) {
+  const std::string words = "exec: \xff" + std::string(10'000, 'x');
+  const auto error = parse_init_error(to_json(InitError{"failed", words}));
+  ASSERT_TRUE(error.ok()) << error.error().message();
+  EXPECT_EQ(error.value().message.size(), 8'192U);
+  EXPECT_TRUE(parse_init_report(to_json(InitReport{"warning", words})).ok());
+}
+
 }  // namespace
 }  // namespace autodl

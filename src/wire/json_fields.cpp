@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <boost/json.hpp>
 
 namespace autodl {
@@ -11,6 +12,37 @@ namespace json = boost::json;
 
 namespace {
 constexpr std::size_t kDepthMax = 8;
+
+// Bytes of the character at the front: 0 where it is not UTF-8.
+std::size_t character_bytes(std::string_view text) {
+  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
+  const unsigned first = byte(0);
+  if (first < 0x80) return 1;
+  if (first < 0xC2 || first > 0xF4) return 0;
+  const std::size_t length = first >= 0xF0 ? 4 : first >= 0xE0 ? 3 : 2;
+  if (text.size() < length) return 0;
+  for (std::size_t i = 1; i < length; ++i)
+    if ((byte(i) & 0xC0) != 0x80) return 0;
+  const unsigned second = byte(1);
+  const bool overlong = (first == 0xE0 && second < 0xA0) || (first == 0xF0 && second < 0x90);
+  const bool no_character = (first == 0xED && second > 0x9F) || (first == 0xF4 && second > 0x8F);
+  return overlong || no_character ? 0 : length;
+}
+}  // namespace
+
+std::string readable_text(std::string_view text, std::size_t bytes_max) {
+  constexpr std::string_view kWrong = "\xEF\xBF\xBD";
+  std::string out;
+  out.reserve(std::min(text.size(), bytes_max));
+  while (!text.empty()) {
+    const std::size_t length = character_bytes(text);
+    const bool good = length > 0 && text.front() != '\0';
+    const auto next = good ? text.substr(0, length) : kWrong;
+    if (out.size() + next.size() > bytes_max) break;
+    out += next;
+    text.remove_prefix(std::max<std::size_t>(length, 1));
+  }
+  return out;
 }
 
 JsonFields::JsonFields(std::string_view text, std::string_view what) : what_(what) {

@@ -22,6 +22,10 @@
 
 namespace autodl {
 
+// Words of others (a tool's output, a driver's names) as a text that every reader here takes: valid
+// UTF-8 (wrong bytes become U+FFFD) without NUL, cut between characters at bytes_max.
+std::string readable_text(std::string_view text, std::size_t bytes_max);
+
 class JsonFields {
  public:
   // what names the message in errors: "stop: field 'run' is missing".

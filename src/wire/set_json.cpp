@@ -7,7 +7,10 @@
 #include <fmt/format.h>
 #include <boost/json.hpp>
 
+#include <algorithm>
 #include <limits>
+
+#include "wire/json_fields.hpp"
 
 namespace autodl {
 namespace {
@@ -78,15 +81,21 @@ class Writer {
  public:
   json::object take() { return std::move(object_); }
 
-  void text(std::string_view name, const std::string& value, std::size_t) { object_[name] = value; }
+  // What can't be read would make the whole set unreadable, again and again: words of others (a
+  // tool's error, a driver's names and figures) are written so that they can be.
+  void text(std::string_view name, const std::string& value, std::size_t max) {
+    object_[name] = readable_text(value, max);
+  }
   void flag(std::string_view name, bool value) { object_[name] = value; }
   template <class N>
-  void number(std::string_view name, N value, std::int64_t, std::int64_t) {
-    object_[name] = static_cast<std::int64_t>(value);
+  void number(std::string_view name, N value, std::int64_t low, std::int64_t high) {
+    object_[name] = std::clamp(static_cast<std::int64_t>(value), low, high);
   }
   template <class N>
-  void number(std::string_view name, const std::optional<N>& value, std::int64_t, std::int64_t) {
-    if (value) object_[name] = static_cast<std::int64_t>(*value);
+  void number(std::string_view name, const std::optional<N>& value, std::int64_t low,
+              std::int64_t high) {
+    const auto plain = static_cast<std::int64_t>(value.value_or(N{}));
+    if (value && plain >= low && plain <= high) object_[name] = plain;
   }
   void counter(std::string_view name, std::uint64_t value) { object_[name] = value; }
   template <class E>
@@ -323,7 +332,7 @@ void fields(Io& io, auto& v, const DesiredRun*) {
   io.ids("cards", v.cards, 64);
   io.optional_text("command", v.command, 65'536);
   io.text("workdir", v.workdir, kTextMax);
-  io.map("env", v.env, 1'024, 65'536);
+  io.map("env", v.env, 1'024, 131'072);  // as validate() allows
   io.number("paid_until_ms", v.paid_until_ms, -kMillisMax, kMillisMax);
   io.optional("stop", v.stop);
 }

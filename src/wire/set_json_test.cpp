@@ -138,5 +138,27 @@ TEST(SetJson_Observed, NumbersOutsideTheirBoundsAreRefused) {
   EXPECT_FALSE(decode_observed(R"({"node":""})").ok());
 }
 
+TEST(SetJson_Observed, WordsAndFiguresOfOthers_NeverMakeTheSetUnreadable) {
+  auto set = whole_observed();
+  set.instances[0].problem = "podman: \xff\xe8\xae" + std::string(5'000, 'x');
+  set.cards[0].model = std::string("a\0b", 3);
+  set.cards[0].memory_bytes = -1;
+  set.cards[0].utilization_percent = 101;
+  const auto back = decode_observed(encode_observed(set));
+  ASSERT_TRUE(back.ok()) << back.error().message();
+  EXPECT_TRUE(back.value().instances[0].problem.starts_with("podman: \xEF\xBF\xBD"));
+  EXPECT_EQ(back.value().cards[0].model, "a\xEF\xBF\xBD\x62");
+  EXPECT_EQ(back.value().cards[0].memory_bytes, 0);
+  EXPECT_EQ(back.value().cards[0].utilization_percent, std::nullopt);
+}
+
+TEST(SetJson_Desired, AVariableAsLongAsTheApiAllows_ComesBack) {
+  auto set = whole_desired();
+  set.instances[0].run->env["BIG"] = std::string(100'000, 'x');
+  const auto back = decode_desired(encode_desired(set));
+  ASSERT_TRUE(back.ok()) << back.error().message();
+  EXPECT_EQ(back.value(), set);
+}
+
 }  // namespace
 }  // namespace autodl
