@@ -5,6 +5,8 @@
 #include <poll.h>
 #include <sys/socket.h>
 
+#include <algorithm>
+
 #include "base/log.hpp"
 
 namespace autodl {
@@ -73,31 +75,54 @@ bool StreamServer::read_from(const std::shared_ptr<Peer>& peer) {
     answer(*peer, stream_request_id(message->bytes), request.error());
     return true;
   }
-  {
-    const std::lock_guard lock(mutex_);
-    if (jobs_.size() < config_.waiting_max) {
-      jobs_.push_back({peer, std::move(request).value()});
-      changed_.notify_one();
-      return true;
-    }
-  }
-  answer(*peer, request->id,
+  const auto id = request->id;
+  if (queue({peer, std::move(request).value()})) return true;
+  answer(*peer, id,
          Error(ErrorKind::kExhausted, "node_busy", "too many streams are being opened",
                "try again in a few seconds"));
   return true;
 }
 
+bool StreamServer::queue(Job job) {
+  const std::lock_guard lock(mutex_);
+  const auto own = waiting_.find(job.request.instance);
+  if (jobs_.size() >= config_.waiting_max ||
+      (own != waiting_.end() && own->second >= config_.waiting_per_instance))
+    return false;
+  ++waiting_[job.request.instance];
+  jobs_.push_back(std::move(job));
+  changed_.notify_one();
+  return true;
+}
+
+std::deque<StreamServer::Job>::iterator StreamServer::next_job() {
+  return std::find_if(jobs_.begin(), jobs_.end(), [&](const Job& job) {
+    const auto own = working_.find(job.request.instance);
+    return own == working_.end() || own->second < config_.threads_per_instance;
+  });
+}
+
 void StreamServer::work() {
+  const auto less = [](auto& counts, const InstanceId& instance) {
+    const auto found = counts.find(instance);
+    if (--found->second == 0) counts.erase(found);
+  };
+  std::unique_lock lock(mutex_);
   for (;;) {
-    Job job;
-    {
-      std::unique_lock lock(mutex_);
-      changed_.wait(lock, [&] { return stopping_ || !jobs_.empty(); });
-      if (stopping_) return;
-      job = std::move(jobs_.front());
-      jobs_.pop_front();
-    }
+    auto next = jobs_.end();
+    changed_.wait(lock, [&] { return stopping_ || (next = next_job()) != jobs_.end(); });
+    if (stopping_) return;
+    const Job job = std::move(*next);
+    jobs_.erase(next);
+    const auto& instance = job.request.instance;
+    less(waiting_, instance);
+    ++working_[instance];
+    lock.unlock();
     answer(*job.peer, job.request.id, opener_(job.request));
+    lock.lock();
+    less(working_, instance);
+    // What was passed over may be begun now, by this thread or by one that waits.
+    changed_.notify_one();
   }
 }
 

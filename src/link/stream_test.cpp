@@ -127,5 +127,32 @@ TEST(StreamMessages_RoundTrip, KeepsAll) {
   EXPECT_EQ(parse_stream_request(to_json(request)).value(), request);
 }
 
+// An instance whose init answers nobody holds the thread of each request for as long as a dial
+// may take. Requests for others are served all the same, and its own are served in the end.
+TEST_F(StreamTest, SlowInstance_KeepsNoOtherWaiting) {
+  const InstanceId slow("01ARZ3NDEKTSV4RRFFQ69G5FAW");
+  std::promise<void> let_go;
+  const auto gone = let_go.get_future().share();
+  StreamServer server(config(), [&, gone](const StreamRequest& request) {
+    if (request.instance == slow) gone.wait();
+    return greet(request);
+  });
+  ASSERT_TRUE(server.start().ok());
+  StreamClient client(path_);
+  const auto ask = [&client](const InstanceId& instance) {
+    StreamRequest request;
+    request.kind = "ssh";
+    request.instance = instance;
+    request.client = "10.0.0.1:1";
+    return client.open(request, Millis{20'000}).ok();
+  };
+  std::vector<std::future<bool>> waiting;
+  for (int i = 0; i < 32; ++i)
+    waiting.push_back(std::async(std::launch::async, [&] { return ask(slow); }));
+  for (int i = 0; i < 20; ++i) EXPECT_TRUE(ask(kInstance));
+  let_go.set_value();
+  for (auto& answer : waiting) EXPECT_TRUE(answer.get());
+}
+
 }  // namespace
 }  // namespace autodl

@@ -18,6 +18,7 @@
 
 #include "async/blocking_pool.hpp"
 #include "control/api/file_channels.hpp"
+#include "control/api/open_gate.hpp"
 #include "control/api/setup_token.hpp"
 #include "control/api/sign_in.hpp"
 #include "control/api/streams.hpp"
@@ -70,6 +71,7 @@ class Api {
   FileChannels files;
   Tickets tickets;
   SetupToken setup_token;
+  OpenGate gate;
 
  private:
   bool stopping_ = false;

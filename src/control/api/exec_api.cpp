@@ -47,6 +47,9 @@ Task<Result<std::unique_ptr<Conn>>> open_stream(Api* api, AccountId account, std
   // A client on a unix socket has no address: to the instance it is the node.
   if (peer.rfind("unix:", 0) != 0) wish->client = std::move(peer);
   wish->local = api->options.local_address;
+  OpenGate::Place place(api->gate, InstanceId(wish->instance));
+  const auto entered = co_await place.enter(kOpenLimit);
+  if (!entered.ok()) co_return entered.error();
   auto open = [streams = &api->streams, wanted = *wish] {
     return streams->open(wanted, kOpenLimit);
   };
