@@ -165,7 +165,9 @@ Status run_control(const DaemonConfig& config) {
   Api api(runner, streams, pool, clock, api_options);
   if (needs_operator) {
     ADL_TRY(token, api.setup_token.load_or_create(random));
-    log_info("control", "no operator yet: autodl setup {} makes the first one", token);
+    // Only where it lies: logs are read by more people than the state folder.
+    log_info("control", "no operator yet: autodl setup \"$(cat {})\" makes the first one",
+             api_options.setup_token_path);
   }
   http::Server server(loop.get_executor(), api.make_router());
   ADL_TRY_STATUS(server.listen(config.listen));

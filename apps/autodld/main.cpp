@@ -46,7 +46,7 @@ Status prepare_folders(const DaemonConfig& config) {
   // Control makes control.sock here, the node link.sock and streams.sock. Sticky, and the node's
   // own folders made before any role runs: who takes over control can't put others in their places.
   ADL_TRY_STATUS(ensure_folder(config.run_dir, 0, user.gid, 01775));
-  ADL_TRY_STATUS(ensure_folder(config.run_dir + "/rt", 0, 0, 0700));
+  ADL_TRY_STATUS(ensure_folder(config.run_dir + "/rt", 0, 0, 0711));
   return ensure_folder(config.run_dir + "/sim", 0, 0, 0755);
 }
 
