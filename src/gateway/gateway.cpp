@@ -59,7 +59,8 @@ Gateway::Gateway(GatewayConfig config, const Clock& clock)
     : config_(std::move(config)),
       clock_(clock),
       limiter_(config_.rate, clock),
-      wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}
+      wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
+      spare_(::eventfd(0, EFD_CLOEXEC)) {}
 
 Gateway::~Gateway() = default;
 
@@ -206,7 +207,7 @@ void Gateway::accept_on(std::uint16_t port) {
     socklen_t length = sizeof peer;
     UniqueFd client(::accept4(listening.fd.get(), reinterpret_cast<sockaddr*>(&peer), &length,
                               SOCK_CLOEXEC | SOCK_NONBLOCK));
-    if (!client.valid()) return;
+    if (!client.valid()) return shed(listening.fd.get(), errno);
     const auto address = print_address(peer);
     if (!limiter_.admit(address)) continue;  // closed without a word: it would be their amplifier
     set_nodelay(client.get());
@@ -219,6 +220,15 @@ void Gateway::accept_on(std::uint16_t port) {
       ask_node(listening, std::move(client), fmt::format("{}:{}", address, ntohs(peer.sin_port)));
     }
   }
+}
+
+// Out of descriptors, what waits at a port would wake the loop for ever: the spare one lets it be
+// taken and closed.
+void Gateway::shed(int listener, int problem) {
+  if (problem != EMFILE && problem != ENFILE) return;
+  spare_.reset();
+  UniqueFd(::accept4(listener, nullptr, nullptr, SOCK_CLOEXEC)).reset();
+  spare_.reset(::eventfd(0, EFD_CLOEXEC));
 }
 
 void Gateway::ask_node(Listening& listening, UniqueFd client, const std::string& peer) {

@@ -71,6 +71,7 @@ class Gateway {
   void apply(std::vector<Endpoint> endpoints);
   void listen_on(const Endpoint& endpoint);
   void accept_on(std::uint16_t port);
+  void shed(int listener, int problem);
   void ask_node(Listening& listening, UniqueFd client, const std::string& peer);
   void connect_node();
   void read_node();
@@ -84,6 +85,7 @@ class Gateway {
   const Clock& clock_;
   RateLimiter limiter_;
   UniqueFd epoll_, wake_, timer_, control_, node_;
+  UniqueFd spare_;  // given up for a moment where descriptors run out
   std::string control_buffer_;
   std::map<std::uint16_t, Listening> listening_;
   std::map<std::uint64_t, Asked> asked_;
