@@ -11,6 +11,10 @@
 
 namespace autodl {
 
+namespace {
+constexpr int kAnswerLimitMs = 2'000;
+}  // namespace
+
 StreamServer::StreamServer(Config config, Opener opener)
     : config_(std::move(config)), opener_(std::move(opener)) {}
 
@@ -130,6 +134,10 @@ void StreamServer::answer(const Peer& peer, std::int64_t id, const Result<Unique
   StreamReply reply;
   reply.id = id;
   if (!result.ok()) reply.error = result.error();
+  // In a flood of requests the asker falls behind for a moment: an answer that is dropped lets
+  // somebody wait in vain.
+  pollfd room{peer.fd.get(), POLLOUT, 0};
+  ::poll(&room, 1, kAnswerLimitMs);
   const auto sent =
       send_message(peer.fd.get(), to_json(reply), result.ok() ? result.value().get() : -1);
   if (!sent.ok()) log_info("streams", "an answer was not taken: {}", sent.error().message());
