@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/disk.hpp"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
@@ -12,6 +13,7 @@
 #include <cerrno>
 
 #include "base/crash_point.hpp"
+#include "base/unique_fd.hpp"
 #include "runtime/host_files.hpp"
 #include "runtime/loop_device.hpp"
 #include "runtime/mounts.hpp"
@@ -20,6 +22,9 @@ namespace autodl::runtime {
 namespace {
 
 namespace json = boost::json;
+
+constexpr int kSpareFiles = 16;
+constexpr off_t kSpareFileBytes = 16 << 10;
 
 std::string to_text(const DiskRecord& record) {
   return json::serialize(json::object{{"size_bytes", record.size_bytes},
@@ -138,7 +143,23 @@ Status DiskStore::make_folders(const InstanceId& id, std::uint32_t slot) {
   if (!path_exists(disk + "/upper")) ADL_TRY_STATUS(make_folder(disk + "/upper", 0755, owner));
   if (!path_exists(disk + "/data")) ADL_TRY_STATUS(make_folder(disk + "/data", 0755, owner));
   ADL_TRY_STATUS(make_folder(disk + "/work", 0700));
-  return make_folder(disk + "/etc", 0711);
+  ADL_TRY_STATUS(make_folder(disk + "/etc", 0711));
+  keep_spare(id);
+  return {};
+}
+
+void DiskStore::keep_spare(const InstanceId& id) const {
+  const auto folder = mount_point(id) + "/spare";
+  ::mkdir(folder.c_str(), 0700);
+  for (int i = 0; i < kSpareFiles; ++i) {
+    const auto path = fmt::format("{}/{}", folder, i);
+    UniqueFd fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
+    if (!fd.valid() || ::posix_fallocate(fd.get(), 0, kSpareFileBytes) != 0) return;
+  }
+}
+
+Status DiskStore::give_up_spare(const InstanceId& id) const {
+  return remove_tree(mount_point(id) + "/spare");
 }
 
 Status DiskStore::unmount(const InstanceId& id) {

@@ -42,6 +42,12 @@ class DiskStore {
   // Makes the image file (once) and mounts it. Errors: no_space, disk_conflict.
   Status ensure(const DiskSpec& spec);
   Status mount(const InstanceId& id);  // of a disk that exists
+  // Room and inodes that a tenant cannot use up, for what the node writes at a start: a full disk
+  // can be started again (and only then be emptied). Best effort; taken back after a start
+  // that needed it.
+  void keep_spare(const InstanceId& id) const;
+  // For a start that found the disk full.
+  Status give_up_spare(const InstanceId& id) const;
   Status unmount(const InstanceId& id);
   Status destroy(const InstanceId& id);
 

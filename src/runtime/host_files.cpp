@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/host_files.hpp"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
@@ -10,6 +11,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <filesystem>
+#include <memory>
 
 #include "base/unique_fd.hpp"
 
@@ -121,6 +123,66 @@ Status remove_tree(const std::string& path) {
   std::error_code failed;
   std::filesystem::remove_all(path, failed);
   if (failed) return file_error("remove", path, failed.value());
+  return {};
+}
+
+namespace {
+
+using Folder = std::unique_ptr<DIR, int (*)(DIR*)>;
+
+Folder open_folder(int parent, const char* name) {
+  UniqueFd fd(::openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+  Folder folder(fd.valid() ? ::fdopendir(fd.get()) : nullptr, &::closedir);
+  if (folder) fd.release();
+  return folder;
+}
+
+bool is_dots(std::string_view name) {
+  return name == "." || name == "..";
+}
+
+// Moves a folder into `trash` under a name that nothing there has.
+bool move_to(int trash, int from, const char* name, std::size_t& serial) {
+  for (;;) {
+    if (::renameat(from, name, trash, std::to_string(serial++).c_str()) == 0) return true;
+    if (errno != EEXIST && errno != ENOTEMPTY) return false;
+  }
+}
+
+// Removes the files of trash/NAME, moves its folders up into `trash`, and removes it.
+bool take_apart(int trash, const char* name, std::size_t& serial) {
+  const auto folder = open_folder(trash, name);
+  if (!folder) return false;
+  const int at = ::dirfd(folder.get());
+  while (const dirent* entry = ::readdir(folder.get())) {
+    if (is_dots(entry->d_name) || ::unlinkat(at, entry->d_name, 0) == 0) continue;
+    if (errno != EISDIR || !move_to(trash, at, entry->d_name, serial)) return false;
+  }
+  return ::unlinkat(trash, name, AT_REMOVEDIR) == 0 || errno == ENOTEMPTY;
+}
+
+}  // namespace
+
+Status remove_hostile_tree(const std::string& path) {
+  const auto trash_path = path + ".gone";
+  if (::mkdir(trash_path.c_str(), 0700) != 0 && errno != EEXIST)
+    return file_error("make folder", trash_path, errno);
+  const UniqueFd trash(::open(trash_path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  std::size_t serial = 0;
+  if (!trash.valid()) return file_error("open", trash_path, errno);
+  if (!move_to(trash.get(), AT_FDCWD, path.c_str(), serial) && errno != ENOENT)
+    return file_error("remove", path, errno);
+  for (bool empty = false; !empty;) {
+    const auto folder = open_folder(trash.get(), ".");
+    if (!folder) return file_error("list", trash_path, errno);
+    empty = true;
+    while (const dirent* entry = ::readdir(folder.get())) {
+      if (is_dots(entry->d_name)) continue;
+      empty = false;
+      if (!take_apart(trash.get(), entry->d_name, serial)) return file_error("remove", path, errno);
+    }
+  }
+  if (::rmdir(trash_path.c_str()) != 0) return file_error("remove", trash_path, errno);
   return {};
 }
 

@@ -33,5 +33,9 @@ bool path_exists(const std::string& path);                       // lstat
 std::vector<std::string> list_names(const std::string& folder);  // without . and ..; sorted
 // rm -rf that follows no link; absent is fine.
 Status remove_tree(const std::string& path);
+// Of a folder that a tenant filled, on its own file system, with nobody in it any more: holds three
+// descriptors, however deep it is (remove_tree holds one per level, out of the whole node's).
+// Leaves and clears away `path`.gone when it is cut off.
+Status remove_hostile_tree(const std::string& path);
 
 }  // namespace autodl::runtime

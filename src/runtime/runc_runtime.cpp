@@ -212,7 +212,7 @@ Status RuncRuntime::check_spec(const ContainerSpec& spec) const {
 Status RuncRuntime::write_instance_files(const ContainerSpec& spec) const {
   const auto disk = disks_.mount_point(spec.id);
   const auto owner = std::int64_t{disks_.first_uid(spec.slot)};
-  ADL_TRY_STATUS(remove_tree(disk + "/boot"));
+  ADL_TRY_STATUS(remove_hostile_tree(disk + "/boot"));
   ADL_TRY_STATUS(make_folder(disk + "/boot", 0700, owner));
   ADL_TRY_STATUS(write_atomically(disk + "/boot/key", spec.run_key, 0400, owner));
   ADL_TRY_STATUS(write_atomically(disk + "/etc/hostname", spec.hostname + "\n", 0644, owner));
@@ -258,7 +258,13 @@ Result<BundleSpec> RuncRuntime::bundle_for(const ContainerSpec& spec) const {
 }
 
 Status RuncRuntime::build_container(const ContainerSpec& spec) {
-  ADL_TRY_STATUS(write_instance_files(spec));
+  auto written = write_instance_files(spec);
+  if (!written.ok() && written.error().kind() == ErrorKind::kExhausted) {
+    ADL_TRY_STATUS(disks_.give_up_spare(spec.id));
+    written = write_instance_files(spec);
+  }
+  if (!written.ok()) return written;
+  disks_.keep_spare(spec.id);
   ADL_TRY(bundle, bundle_for(spec));
   ADL_TRY(log, logs_.open(spec.id, spec.run));
   ADL_TRY(init, containers_.create(spec.id, make_bundle(bundle), log));

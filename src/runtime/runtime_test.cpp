@@ -1,11 +1,16 @@
 // SPDX-FileCopyrightText: 2026 The autodl authors
 // SPDX-License-Identifier: Apache-2.0
 // The pure parts: tables, scripts, configurations and parsers.
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <boost/json.hpp>
 
+#include "base/unique_fd.hpp"
 #include "runtime/cgroups.hpp"
 #include "runtime/container.hpp"
 #include "runtime/disk.hpp"
@@ -33,6 +38,34 @@ TEST(Mountinfo, Lines_AreReadWithEscapesAndOptionalFields) {
   ASSERT_EQ(table.size(), 2U);
   EXPECT_EQ(table[0], (MountEntry{"/mnt 2", "/mnt1", "ext3", "/dev/root", true}));
   EXPECT_EQ(table[1], (MountEntry{"/x", "/", "overlay", "overlay", false}));
+}
+
+TEST(HostileTree, DeeperThanDescriptorsReach_IsRemoved) {
+  char pattern[] = "/tmp/autodl-tree-XXXXXX";
+  const std::string top = ::mkdtemp(pattern);
+  UniqueFd at(::open(top.c_str(), O_RDONLY | O_DIRECTORY));
+  ASSERT_EQ(::mkdirat(at.get(), "boot", 0700), 0);
+  UniqueFd next(::openat(at.get(), "boot", O_RDONLY | O_DIRECTORY));
+  ASSERT_EQ(::symlinkat("/etc", next.get(), "link"), 0);
+  ASSERT_EQ(::mkfifoat(next.get(), "fifo", 0600), 0);
+  constexpr int kDepth = 3000;
+  for (int level = 0; level < kDepth; ++level) {
+    at = std::move(next);
+    ASSERT_EQ(::mkdirat(at.get(), "0", 0700), 0);
+    ASSERT_EQ(::mkdirat(at.get(), "1", 0), 0);
+    next.reset(::openat(at.get(), "0", O_RDONLY | O_DIRECTORY));
+    ASSERT_TRUE(next.valid());
+  }
+  rlimit limit{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &limit), 0);
+  const rlimit few{64, limit.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &few), 0);
+  const auto removed = remove_hostile_tree(top + "/boot");
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &limit), 0);
+  EXPECT_TRUE(removed.ok()) << removed.error().message();
+  EXPECT_TRUE(list_names(top).empty());
+  EXPECT_TRUE(remove_hostile_tree(top + "/boot").ok());  // nothing there
+  EXPECT_EQ(::rmdir(top.c_str()), 0);
 }
 
 TEST(Overlay, Options_OfManyLayers_FitAPage) {
