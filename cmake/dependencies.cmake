@@ -9,8 +9,6 @@ pkg_check_modules(SODIUM REQUIRED IMPORTED_TARGET libsodium)
 pkg_check_modules(SQLITE REQUIRED IMPORTED_TARGET sqlite3)
 find_package(CLI11 REQUIRED)
 find_package(tomlplusplus REQUIRED)
-find_library(SOCI_CORE soci_core REQUIRED)
-find_library(SOCI_SQLITE3 soci_sqlite3 REQUIRED)
 
 set(ADL_SANITIZE "" CACHE STRING "sanitizers, as -fsanitize= takes them")
 option(ADL_FUZZ "build the libFuzzer targets" OFF)
