@@ -93,8 +93,10 @@ void EventLoop::turn() {
   std::array<epoll_event, 64> events{};
   const int count = epoll_wait(epoll_.get(), events.data(), events.size(), next_timeout_ms());
   for (int i = 0; i < count; ++i) {
-    const auto& event = events[static_cast<std::size_t>(i)];
-    const auto fd = fd_of_serial_.find(event.data.u64);
+    // A copy: the kernel's struct is packed, and its members may not be bound to references.
+    const epoll_event event = events[static_cast<std::size_t>(i)];
+    const std::uint64_t serial = event.data.u64;
+    const auto fd = fd_of_serial_.find(serial);
     if (fd == fd_of_serial_.end()) continue;  // forgotten earlier in this round
     const std::shared_ptr<Watch> watch = watches_.at(fd->second);
     watch->handler(event.events);

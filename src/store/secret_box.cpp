@@ -88,6 +88,7 @@ std::string SecretBox::seal(std::string_view secret, std::string_view context,
 Result<std::string> SecretBox::open(std::string_view sealed_hex, std::string_view context) const {
   std::vector<unsigned char> sealed(sealed_hex.size() / 2);
   std::size_t length = 0;
+  if (sealed.empty()) return sealed_error();  // sodium takes no null pointer
   if (sodium_hex2bin(sealed.data(), sealed.size(), sealed_hex.data(), sealed_hex.size(), nullptr,
                      &length, nullptr) != 0 ||
       length != sealed.size() || length < kNonceBytes + kTagBytes) {
