@@ -34,6 +34,8 @@ using RunId = Id<struct RunTag>;
 using NodeId = Id<struct NodeTag>;
 using CardId = Id<struct CardTag>;  // "GPU-…": the card's UUID, as NVML prints it
 using TicketId = Id<struct TicketTag>;
+using VoucherId = Id<struct VoucherTag>;
+using GroupId = Id<struct GroupTag>;
 
 // A new ULID from the clock and the random source; monotonic within one generator.
 class UlidGenerator {

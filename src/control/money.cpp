@@ -24,8 +24,8 @@ constexpr auto kRenewEvery = std::chrono::seconds{60};
 void ControlCore::State::record(const LedgerEntry& entry) {
   batch.entries.push_back(entry);
   for (auto& row : ledger.rows_of(entry)) {
-    const std::string key =
-        fmt::format("{} {} {}", row.account.str(), to_string(row.book), row.run.str());
+    const std::string key = fmt::format("{} {} {} {}", row.account.str(), to_string(row.book),
+                                        row.run.str(), row.voucher.str());
     dirty_balances[key] = std::move(row);
   }
 }
@@ -312,7 +312,7 @@ void ControlCore::State::charge_storage(InstanceRow& row) {
       row.storage_charged_micro;
   const std::int64_t take = std::min(due, ledger.available(row.account));
   if (take <= 0) return;
-  const auto entry = ledger.charge_wallet(row.account, row.id, take, now(), "storage");
+  const auto entry = ledger.charge_free(row.account, row.id, take, now(), "storage");
   if (!entry.ok()) return;
   record(*entry);
   change(row).storage_charged_micro += take;

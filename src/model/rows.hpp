@@ -26,6 +26,7 @@ struct AccountRow {
   Role role = Role::kUser;
   UtcTime created_at;
   std::int64_t names_given = 0;  // the last of 001, 002, …
+  GroupId group;                 // empty: none
   bool operator==(const AccountRow&) const = default;
 };
 
@@ -61,6 +62,10 @@ struct InstanceRow {
   UtcTime created_at;
   std::int64_t storage_ms = 0;  // billed life of the disk so far
   std::int64_t storage_charged_micro = 0;
+  // Storage is counted in pieces of one price each: what the earlier ones came to, and this one.
+  std::int64_t storage_before_micro = 0;
+  std::int64_t storage_piece_ms = 0;
+  std::int64_t storage_price_micro = -1;  // per GB-day; -1: not counted yet
   bool operator==(const InstanceRow&) const = default;
 };
 
@@ -117,6 +122,44 @@ struct Event {
   std::string message;
   std::string request_id;
   bool operator==(const Event&) const = default;
+};
+
+// A price from a time on: the newest `from` that is not in the future counts, and of equal ones the
+// highest number. item: a card type, kNoCardItem or kStorageItem.
+inline constexpr const char* kNoCardItem = "no-card";          // per hour
+inline constexpr const char* kStorageItem = "storage-gb-day";  // GB = 2^30 bytes
+struct PriceRow {
+  std::string item;
+  std::int64_t number = 0;  // 1… over all items
+  UtcTime from;
+  std::int64_t price_micro = 0;
+  UtcTime set_at;
+  AccountId set_by;
+  std::string reason;
+  bool operator==(const PriceRow&) const = default;
+};
+
+// Money given for a time: pays before cash, the one that expires soonest first, and never for a
+// second after expires_at. What is left of it stands in the ledger.
+struct VoucherRow {
+  VoucherId id;
+  AccountId account;
+  std::int64_t amount_micro = 0;
+  UtcTime created_at;
+  UtcTime expires_at;
+  AccountId given_by;
+  std::string reason;
+  bool operator==(const VoucherRow&) const = default;
+};
+
+// A lab, a course: its members' spending counts against one budget.
+struct GroupRow {
+  GroupId id;
+  std::string name;
+  std::optional<std::int64_t> budget_micro;  // none: no limit
+  std::int64_t spent_micro = 0;              // of its members, while they were members
+  UtcTime created_at;
+  bool operator==(const GroupRow&) const = default;
 };
 
 struct TokenRow {

@@ -26,7 +26,8 @@ std::string key_of(const SshKeyRow& row) {
   return row.id;
 }
 std::string key_of(const BalanceRow& row) {
-  return fmt::format("{} {} {}", row.account.str(), to_string(row.book), row.run.str());
+  return fmt::format("{} {} {} {}", row.account.str(), to_string(row.book), row.run.str(),
+                     row.voucher.str());
 }
 std::string key_of(const IdempotencyRow& row) {
   return row.account.str() + " " + row.key;
@@ -36,6 +37,15 @@ std::string key_of(const NonceRow& row) {
 }
 std::string key_of(const IntervalRow& row) {
   return fmt::format("{} {:08}", row.run.str(), row.number);
+}
+std::int64_t key_of(const PriceRow& row) {
+  return row.number;
+}
+std::string key_of(const VoucherRow& row) {
+  return row.id.str();
+}
+std::string key_of(const GroupRow& row) {
+  return row.id.str();
 }
 std::int64_t key_of(const Event& row) {
   return row.seq;
@@ -86,7 +96,8 @@ bool Batch::empty() const {
   return accounts.empty() && instances.empty() && runs.empty() && tokens.empty() &&
          access_keys.empty() && ssh_keys.empty() && balances.empty() && idempotency.empty() &&
          nonces.empty() && events.empty() && entries.empty() && intervals.empty() &&
-         !forget_nonces_before && !forget_idempotency_before;
+         prices.empty() && vouchers.empty() && groups.empty() && !forget_nonces_before &&
+         !forget_idempotency_before;
 }
 
 Result<Snapshot> MemoryStore::load() {
@@ -103,6 +114,9 @@ Result<Snapshot> MemoryStore::load() {
   snapshot.idempotency = all(idempotency_);
   snapshot.nonces = all(nonces_);
   snapshot.intervals = all(intervals_);
+  snapshot.prices = all(prices_);
+  snapshot.vouchers = all(vouchers_);
+  snapshot.groups = all(groups_);
   snapshot.last_event_seq = events_.empty() ? 0 : events_.rbegin()->first;
   snapshot.last_entry_seq = entries_.empty() ? 0 : entries_.rbegin()->first;
   return snapshot;
@@ -112,6 +126,7 @@ Status MemoryStore::check_new(const Batch& batch) const {
   ADL_TRY_STATUS(check_appended(events_, batch.events));
   ADL_TRY_STATUS(check_appended(entries_, batch.entries));
   ADL_TRY_STATUS(check_appended(intervals_, batch.intervals));
+  ADL_TRY_STATUS(check_appended(prices_, batch.prices));
   return check_appended(nonces_, batch.nonces);
 }
 
@@ -128,13 +143,17 @@ Status MemoryStore::commit(const Batch& batch) {
   put(ssh_keys_, batch.ssh_keys);
   put(balances_, batch.balances);
   std::erase_if(balances_, [](const auto& item) {
-    return !item.second.run.empty() && item.second.amount_micro == 0;
+    const BalanceRow& row = item.second;
+    return row.amount_micro == 0 && (!row.run.empty() || !row.voucher.empty());
   });
   put(idempotency_, batch.idempotency);
   put(nonces_, batch.nonces);
   put(events_, batch.events);
   put(entries_, batch.entries);
   put(intervals_, batch.intervals);
+  put(prices_, batch.prices);
+  put(vouchers_, batch.vouchers);
+  put(groups_, batch.groups);
   if (const auto before = batch.forget_nonces_before) {
     std::erase_if(nonces_, [&](const auto& item) { return item.second.at < *before; });
   }
@@ -154,6 +173,22 @@ Result<std::vector<LedgerEntry>> MemoryStore::entries(const AccountId& account,
                                                       const InstanceId& instance,
                                                       std::int64_t after, std::size_t limit) {
   return select(entries_, account, instance, after, limit);
+}
+
+Result<std::vector<LedgerEntry>> MemoryStore::statement(const EntryFilter& filter) {
+  std::vector<LedgerEntry> rows;
+  for (auto at = entries_.upper_bound(filter.after);
+       at != entries_.end() && rows.size() < filter.limit; ++at) {
+    const LedgerEntry& row = at->second;
+    const bool of_hold = row.kind == EntryKind::kHold || row.kind == EntryKind::kHoldRelease;
+    const bool wanted = row.account == filter.account &&
+                        (filter.instance.empty() || row.instance == filter.instance) &&
+                        (!filter.kind || row.kind == *filter.kind) &&
+                        (!filter.from || row.at >= *filter.from) &&
+                        (!filter.to || row.at < *filter.to) && (filter.holds || !of_hold);
+    if (wanted) rows.push_back(row);
+  }
+  return rows;
 }
 
 }  // namespace autodl

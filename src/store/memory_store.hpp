@@ -21,6 +21,7 @@ class MemoryStore final : public Store {
                                     std::int64_t after, std::size_t limit) override;
   Result<std::vector<LedgerEntry>> entries(const AccountId& account, const InstanceId& instance,
                                            std::int64_t after, std::size_t limit) override;
+  Result<std::vector<LedgerEntry>> statement(const EntryFilter& filter) override;
 
   // The n-th commit from now (1: the next) fails; applied: all of it is there all the same, as
   // when the power went between the disk's write and its answer.
@@ -50,6 +51,9 @@ class MemoryStore final : public Store {
   std::map<std::string, NonceRow> nonces_;
   std::map<std::int64_t, Event> events_;
   std::map<std::int64_t, LedgerEntry> entries_;
+  std::map<std::int64_t, PriceRow> prices_;
+  std::map<std::string, VoucherRow> vouchers_;
+  std::map<std::string, GroupRow> groups_;
   std::map<std::string, IntervalRow> intervals_;
 };
 

@@ -61,6 +61,32 @@ CREATE TABLE intervals(run TEXT NOT NULL REFERENCES runs(id), number INTEGER NOT
   from_utc INTEGER NOT NULL, ms INTEGER NOT NULL CHECK(ms >= 0), billed INTEGER NOT NULL,
   reason TEXT NOT NULL, PRIMARY KEY(run, number)) STRICT, WITHOUT ROWID;
 )sql",
+    // 2: vouchers, prices from a time on, groups with a budget.
+    R"sql(
+ALTER TABLE accounts ADD COLUMN group_id TEXT NOT NULL DEFAULT '';
+ALTER TABLE instances ADD COLUMN storage_before_micro INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE instances ADD COLUMN storage_piece_ms INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE instances ADD COLUMN storage_price_micro INTEGER NOT NULL DEFAULT -1;
+UPDATE instances SET storage_piece_ms = storage_ms;
+ALTER TABLE ledger_entries ADD COLUMN voucher TEXT NOT NULL DEFAULT '';
+CREATE INDEX ledger_entries_statement ON ledger_entries(account, seq);
+CREATE TABLE balances_2(account TEXT NOT NULL, book TEXT NOT NULL, run TEXT NOT NULL,
+  voucher TEXT NOT NULL, amount_micro INTEGER NOT NULL
+  CHECK(amount_micro >= 0 OR book NOT IN ('wallet', 'held', 'voucher')),
+  PRIMARY KEY(account, book, run, voucher)) STRICT, WITHOUT ROWID;
+INSERT INTO balances_2 SELECT account, book, run, '', amount_micro FROM ledger_balances;
+DROP TABLE ledger_balances;
+ALTER TABLE balances_2 RENAME TO ledger_balances;
+CREATE TABLE prices(item TEXT NOT NULL, number INTEGER PRIMARY KEY, from_utc INTEGER NOT NULL,
+  price_micro INTEGER NOT NULL CHECK(price_micro >= 0), set_at INTEGER NOT NULL,
+  set_by TEXT NOT NULL, reason TEXT NOT NULL) STRICT;
+CREATE TABLE vouchers(id TEXT PRIMARY KEY, account TEXT NOT NULL REFERENCES accounts(id),
+  amount_micro INTEGER NOT NULL CHECK(amount_micro > 0), created_at INTEGER NOT NULL,
+  expires_at INTEGER NOT NULL, given_by TEXT NOT NULL, reason TEXT NOT NULL) STRICT;
+CREATE TABLE account_groups(id TEXT PRIMARY KEY, name TEXT NOT NULL UNIQUE,
+  budget_micro INTEGER CHECK(budget_micro >= 0), spent_micro INTEGER NOT NULL,
+  created_at INTEGER NOT NULL) STRICT;
+)sql",
 };
 
 }  // namespace autodl::store_detail

@@ -25,12 +25,15 @@ ADL_TABLE(RunRow, "runs", "id", false)
 ADL_TABLE(TokenRow, "tokens", "hash", false)
 ADL_TABLE(AccessKeyRow, "access_keys", "key_id", false)
 ADL_TABLE(SshKeyRow, "ssh_keys", "id", false)
-ADL_TABLE(BalanceRow, "ledger_balances", "account, book, run", false)
+ADL_TABLE(BalanceRow, "ledger_balances", "account, book, run, voucher", false)
 ADL_TABLE(IdempotencyRow, "idempotency", "account, key", false)
 ADL_TABLE(NonceRow, "nonces", "key_id, nonce", true)
 ADL_TABLE(Event, "events", "seq", true)
 ADL_TABLE(LedgerEntry, "ledger_entries", "seq", true)
 ADL_TABLE(IntervalRow, "intervals", "run, number", true)
+ADL_TABLE(PriceRow, "prices", "number", true)
+ADL_TABLE(VoucherRow, "vouchers", "id", false)
+ADL_TABLE(GroupRow, "account_groups", "id", false)
 #undef ADL_TABLE
 
 void walk(auto& field, auto& r, const AccountRow*) {
@@ -39,6 +42,7 @@ void walk(auto& field, auto& r, const AccountRow*) {
   field("role", r.role);
   field("created_at", r.created_at);
   field("names_given", r.names_given);
+  field("group_id", r.group);
 }
 void walk(auto& field, auto& r, const InstanceRow*) {
   field("id", r.id);
@@ -72,6 +76,9 @@ void walk(auto& field, auto& r, const InstanceRow*) {
   field("created_at", r.created_at);
   field("storage_ms", r.storage_ms);
   field("storage_charged_micro", r.storage_charged_micro);
+  field("storage_before_micro", r.storage_before_micro);
+  field("storage_piece_ms", r.storage_piece_ms);
+  field("storage_price_micro", r.storage_price_micro);
 }
 void walk(auto& field, auto& r, const RunRow*) {
   field("id", r.id);
@@ -124,6 +131,7 @@ void walk(auto& field, auto& r, const BalanceRow*) {
   field("account", r.account);
   field("book", r.book);
   field("run", r.run);
+  field("voucher", r.voucher);
   field("amount_micro", r.amount_micro);
 }
 void walk(auto& field, auto& r, const IdempotencyRow*) {
@@ -160,6 +168,7 @@ void walk(auto& field, auto& r, const LedgerEntry*) {
   field("kind", r.kind);
   field("from_book", r.from);
   field("to_book", r.to);
+  field("voucher", r.voucher);
   field("amount_micro", r.amount_micro);
   field("reason", r.reason);
 }
@@ -170,6 +179,32 @@ void walk(auto& field, auto& r, const IntervalRow*) {
   field("ms", r.ms);
   field("billed", r.billed);
   field("reason", r.reason);
+}
+
+void walk(auto& field, auto& r, const PriceRow*) {
+  field("item", r.item);
+  field("number", r.number);
+  field("from_utc", r.from);
+  field("price_micro", r.price_micro);
+  field("set_at", r.set_at);
+  field("set_by", r.set_by);
+  field("reason", r.reason);
+}
+void walk(auto& field, auto& r, const VoucherRow*) {
+  field("id", r.id);
+  field("account", r.account);
+  field("amount_micro", r.amount_micro);
+  field("created_at", r.created_at);
+  field("expires_at", r.expires_at);
+  field("given_by", r.given_by);
+  field("reason", r.reason);
+}
+void walk(auto& field, auto& r, const GroupRow*) {
+  field("id", r.id);
+  field("name", r.name);
+  field("budget_micro", r.budget_micro);
+  field("spent_micro", r.spent_micro);
+  field("created_at", r.created_at);
 }
 
 // ---- words of the enums that stand in columns

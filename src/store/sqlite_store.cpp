@@ -346,13 +346,15 @@ Status SqliteStore::Impl::forget(const Batch& batch) {
   ADL_TRY_STATUS(erase("DELETE FROM nonces WHERE at < ?", batch.forget_nonces_before));
   ADL_TRY_STATUS(erase("DELETE FROM idempotency WHERE at < ?", batch.forget_idempotency_before));
   for (const auto& row : batch.balances) {
-    if (row.run.empty() || row.amount_micro != 0) continue;
-    auto* query = statement("DELETE FROM ledger_balances WHERE account=? AND book=? AND run=?");
+    if ((row.run.empty() && row.voucher.empty()) || row.amount_micro != 0) continue;
+    auto* query =
+        statement("DELETE FROM ledger_balances WHERE account=? AND book=? AND run=? AND voucher=?");
     if (query == nullptr) return failed("forget a hold");
     Binder binder{query};
     binder("", row.account);
     binder("", row.book);
     binder("", row.run);
+    binder("", row.voucher);
     const int code = sqlite3_step(query);
     sqlite3_reset(query);
     if (code != SQLITE_DONE) return failed("forget a hold");
@@ -373,6 +375,9 @@ Status SqliteStore::Impl::write(const Batch& batch) {
   ADL_TRY_STATUS(insert(batch.events));
   ADL_TRY_STATUS(insert(batch.entries));
   ADL_TRY_STATUS(insert(batch.intervals));
+  ADL_TRY_STATUS(insert(batch.prices));
+  ADL_TRY_STATUS(insert(batch.vouchers));
+  ADL_TRY_STATUS(insert(batch.groups));
   return forget(batch);
 }
 
@@ -407,6 +412,9 @@ Result<Snapshot> SqliteStore::load() {
   ADL_TRY_STATUS(impl_->select("", out.idempotency));
   ADL_TRY_STATUS(impl_->select("", out.nonces));
   ADL_TRY_STATUS(impl_->select("ORDER BY run, number", out.intervals));
+  ADL_TRY_STATUS(impl_->select("ORDER BY number", out.prices));
+  ADL_TRY_STATUS(impl_->select("ORDER BY id", out.vouchers));
+  ADL_TRY_STATUS(impl_->select("ORDER BY id", out.groups));
   ADL_TRY(last_event, impl_->number("SELECT coalesce(max(seq), 0) FROM events"));
   ADL_TRY(last_entry, impl_->number("SELECT coalesce(max(seq), 0) FROM ledger_entries"));
   out.last_event_seq = last_event;
@@ -436,6 +444,20 @@ Result<std::vector<LedgerEntry>> SqliteStore::entries(const AccountId& account,
                                                       const InstanceId& instance,
                                                       std::int64_t after, std::size_t limit) {
   return impl_->select_range<LedgerEntry>(account, instance, after, limit);
+}
+
+Result<std::vector<LedgerEntry>> SqliteStore::statement(const EntryFilter& filter) {
+  std::vector<LedgerEntry> rows;
+  const auto kind = filter.kind ? std::string(to_string(*filter.kind)) : std::string();
+  const std::int64_t from = filter.from ? filter.from->time_since_epoch().count() : INT64_MIN;
+  const std::int64_t to = filter.to ? filter.to->time_since_epoch().count() : INT64_MAX;
+  ADL_TRY_STATUS(impl_->select<LedgerEntry>(
+      "WHERE account = ? AND seq > ? AND (? = '' OR instance = ?) AND (? = '' OR kind = ?) "
+      "AND at >= ? AND at < ? AND (? OR kind NOT IN ('hold', 'hold_release')) "
+      "ORDER BY seq LIMIT ?",
+      rows, filter.account, filter.after, filter.instance, filter.instance, kind, kind, from, to,
+      filter.holds, static_cast<std::int64_t>(filter.limit)));
+  return rows;
 }
 
 }  // namespace autodl

@@ -28,6 +28,7 @@ class SqliteStore final : public Store {
                                     std::int64_t after, std::size_t limit) override;
   Result<std::vector<LedgerEntry>> entries(const AccountId& account, const InstanceId& instance,
                                            std::int64_t after, std::size_t limit) override;
+  Result<std::vector<LedgerEntry>> statement(const EntryFilter& filter) override;
 
  private:
   struct Impl;

@@ -31,6 +31,9 @@ struct Batch {
   std::vector<Event> events;
   std::vector<LedgerEntry> entries;
   std::vector<IntervalRow> intervals;
+  std::vector<PriceRow> prices;  // appended
+  std::vector<VoucherRow> vouchers;
+  std::vector<GroupRow> groups;
   std::optional<UtcTime> forget_nonces_before;
   std::optional<UtcTime> forget_idempotency_before;
 
@@ -51,8 +54,23 @@ struct Snapshot {
   std::vector<IdempotencyRow> idempotency;
   std::vector<NonceRow> nonces;
   std::vector<IntervalRow> intervals;
+  std::vector<PriceRow> prices;
+  std::vector<VoucherRow> vouchers;
+  std::vector<GroupRow> groups;
   std::int64_t last_event_seq = 0;
   std::int64_t last_entry_seq = 0;
+};
+
+// What of an account's entries is wanted; an unset member allows all. seq > after, ascending.
+struct EntryFilter {
+  AccountId account;
+  InstanceId instance;
+  std::optional<EntryKind> kind;
+  std::optional<UtcTime> from;  // at >= from
+  std::optional<UtcTime> to;    // at < to
+  bool holds = true;            // hold and hold_release too
+  std::int64_t after = 0;
+  std::size_t limit = 100;
 };
 
 class Store {
@@ -66,6 +84,8 @@ class Store {
   virtual Result<std::vector<LedgerEntry>> entries(const AccountId& account,
                                                    const InstanceId& instance, std::int64_t after,
                                                    std::size_t limit) = 0;
+  // An account's statement: what moved its money, holds and their release only where kind asks.
+  virtual Result<std::vector<LedgerEntry>> statement(const EntryFilter& filter) = 0;
 };
 
 }  // namespace autodl

@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -65,7 +66,7 @@ TYPED_TEST_SUITE(StoreContract, Stores);
 
 Batch whole_batch() {
   Batch batch;
-  batch.accounts = {{AccountId("A"), "安娜", Role::kOperator, kNow, 3}};
+  batch.accounts = {{AccountId("A"), "安娜", Role::kOperator, kNow, 3, GroupId("G")}};
   InstanceRow instance;
   instance.id = InstanceId("I");
   instance.account = AccountId("A");
@@ -100,7 +101,12 @@ Batch whole_batch() {
   batch.ssh_keys = {{"K", AccountId("A"), "laptop", "ssh-ed25519 A", kNow, false}};
   batch.balances = {{AccountId("A"), Book::kExternal, {}, -5},
                     {AccountId("A"), Book::kHeld, {}, 5},
-                    {AccountId("A"), Book::kHeld, RunId("R"), 5}};
+                    {AccountId("A"), Book::kHeld, RunId("R"), 2},
+                    {AccountId("A"), Book::kHeld, RunId("R"), 3, VoucherId("V")}};
+  batch.prices = {{"RTX 3090", 1, kNow, 1'580'000, kNow, AccountId("A"), "spring"}};
+  batch.vouchers = {{VoucherId("V"), AccountId("A"), 7, kNow, kNow, AccountId("A"), "course"}};
+  batch.groups = {{GroupId("G"), "lab", 9'000'000, 5, kNow},
+                  {GroupId("H"), "free", std::nullopt, 0, kNow}};
   batch.idempotency = {{AccountId("A"), "key", "hash", 202, "{\"x\":1}", kNow}};
   batch.nonces = {{"AK1", "nonce", kNow}};
   batch.events = {{1,
@@ -115,8 +121,17 @@ Batch whole_batch() {
                    "req"},
                   {2, kNow, "running", AccountId("A"), InstanceId("I"), RunId("R"),
                    Actor::kPlatform, "{}", "", ""}};
-  batch.entries = {{1, kNow, AccountId("A"), InstanceId("I"), RunId("R"), EntryKind::kHold,
-                    Book::kWallet, Book::kHeld, 5, "start"}};
+  batch.entries = {{1,
+                    kNow,
+                    AccountId("A"),
+                    InstanceId("I"),
+                    RunId("R"),
+                    EntryKind::kHold,
+                    Book::kWallet,
+                    Book::kHeld,
+                    5,
+                    "start",
+                    {}}};
   batch.intervals = {{RunId("R"), 1, kNow, 1'500, true, ""}};
   return batch;
 }
@@ -133,10 +148,21 @@ TYPED_TEST(StoreContract, WhatWasCommittedIsLoaded) {
   EXPECT_EQ(loaded->tokens, batch.tokens);
   EXPECT_EQ(loaded->access_keys, batch.access_keys);
   EXPECT_EQ(loaded->ssh_keys, batch.ssh_keys);
-  EXPECT_EQ(loaded->balances, batch.balances);
+  const auto by_voucher = [](const BalanceRow& a, const BalanceRow& b) {
+    return std::tuple(a.run, a.voucher, to_string(a.book)) <
+           std::tuple(b.run, b.voucher, to_string(b.book));
+  };
+  auto balances = loaded->balances;
+  auto wrote = batch.balances;
+  std::sort(balances.begin(), balances.end(), by_voucher);
+  std::sort(wrote.begin(), wrote.end(), by_voucher);
+  EXPECT_EQ(balances, wrote);
   EXPECT_EQ(loaded->idempotency, batch.idempotency);
   EXPECT_EQ(loaded->nonces, batch.nonces);
   EXPECT_EQ(loaded->intervals, batch.intervals);
+  EXPECT_EQ(loaded->prices, batch.prices);
+  EXPECT_EQ(loaded->vouchers, batch.vouchers);
+  EXPECT_EQ(loaded->groups, batch.groups);
   EXPECT_EQ(loaded->last_event_seq, 2);
   EXPECT_EQ(loaded->last_entry_seq, 1);
   EXPECT_EQ(*this->fixture.get().events(AccountId("A"), {}, 0, 10), batch.events);
@@ -161,7 +187,8 @@ TYPED_TEST(StoreContract, RowsReplaceTheirLikes) {
   change.runs[0].state = RunState::kEnded;
   change.runs[0].stop.reset();
   change.runs[0].outcome = Outcome::kRule;
-  change.balances = {{AccountId("A"), Book::kHeld, RunId("R"), 0}};
+  change.balances = {{AccountId("A"), Book::kHeld, RunId("R"), 0},
+                     {AccountId("A"), Book::kHeld, RunId("R"), 0, VoucherId("V")}};
   change.forget_nonces_before = kNow + std::chrono::seconds{1};
   change.forget_idempotency_before = kNow;  // not older: kept
   ASSERT_TRUE(this->fixture.get().commit(change).ok());
@@ -175,7 +202,7 @@ TYPED_TEST(StoreContract, RowsReplaceTheirLikes) {
 TYPED_TEST(StoreContract, ASecondFactUnderOneKeyUndoesTheWholeBatch) {
   ASSERT_TRUE(this->fixture.get().commit(whole_batch()).ok());
   Batch again;
-  again.accounts = {{AccountId("B"), "b", Role::kUser, kNow, 0}};
+  again.accounts = {{AccountId("B"), "b", Role::kUser, kNow, 0, {}}};
   again.events = {whole_batch().events[1]};
   const auto got = this->fixture.get().commit(again);
   ASSERT_FALSE(got.ok());
@@ -204,6 +231,84 @@ TYPED_TEST(StoreContract, EventsArePagedAndFiltered) {
   EXPECT_EQ(seqs("A", "J", 0, 10), (V{3}));
   EXPECT_EQ(seqs("B", "J", 0, 10), (V{}));
   EXPECT_EQ(seqs("", "", 2, 10), (V{3, 4}));
+}
+
+TYPED_TEST(StoreContract, StatementsAreFilteredAndPaged) {
+  Batch batch;
+  const auto add = [&](const char* account, const char* instance, EntryKind kind, int minute) {
+    LedgerEntry entry;
+    entry.seq = static_cast<std::int64_t>(batch.entries.size()) + 1;
+    entry.at = kNow + std::chrono::minutes{minute};
+    entry.account = AccountId(account);
+    entry.instance = InstanceId(instance);
+    entry.kind = kind;
+    entry.amount_micro = 1;
+    batch.entries.push_back(entry);
+  };
+  add("A", "", EntryKind::kVoucher, 0);
+  add("A", "I", EntryKind::kHold, 1);
+  add("A", "I", EntryKind::kCharge, 2);
+  add("B", "K", EntryKind::kCharge, 2);
+  add("A", "J", EntryKind::kCharge, 3);
+  ASSERT_TRUE(this->fixture.get().commit(batch).ok());
+  const auto seqs = [&](const EntryFilter& filter) {
+    std::vector<std::int64_t> out;
+    const auto rows = this->fixture.get().statement(filter);
+    for (const auto& row : *rows) out.push_back(row.seq);
+    return out;
+  };
+  using V = std::vector<std::int64_t>;
+  EntryFilter all;
+  all.account = AccountId("A");
+  EXPECT_EQ(seqs(all), (V{1, 2, 3, 5}));
+  EntryFilter filter = all;
+  filter.holds = false;
+  EXPECT_EQ(seqs(filter), (V{1, 3, 5}));
+  filter.instance = InstanceId("I");
+  EXPECT_EQ(seqs(filter), (V{3}));
+  filter = all;
+  filter.kind = EntryKind::kCharge;
+  EXPECT_EQ(seqs(filter), (V{3, 5}));
+  filter = all;
+  filter.from = kNow + std::chrono::minutes{1};
+  filter.to = kNow + std::chrono::minutes{3};
+  EXPECT_EQ(seqs(filter), (V{2, 3}));
+  filter = all;
+  filter.limit = 2;
+  EXPECT_EQ(seqs(filter), (V{1, 2}));
+  filter.after = 2;
+  EXPECT_EQ(seqs(filter), (V{3, 5}));
+}
+
+// A store that the first release wrote is taken over with all that it holds.
+TEST(SqliteStore_Migration, FromSchema1_KeepsAllRows) {
+  TempFolder folder;
+  std::ifstream file(ADL_STORE_TESTING "/schema_1.sql");
+  const std::string sql((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
+  ASSERT_FALSE(sql.empty());
+  sqlite3* raw = nullptr;
+  ASSERT_EQ(sqlite3_open(folder.file("db").c_str(), &raw), SQLITE_OK);
+  ASSERT_EQ(sqlite3_exec(raw, sql.c_str(), nullptr, nullptr, nullptr), SQLITE_OK)
+      << sqlite3_errmsg(raw);
+  sqlite3_close(raw);
+  ManualClock clock;
+  SeededRandom random{1};
+  const auto store = SqliteStore::open(folder.file("db"), clock, random);
+  ASSERT_TRUE(store.ok()) << store.error().message();
+  const auto loaded = (*store)->load();
+  ASSERT_TRUE(loaded.ok()) << loaded.error().message();
+  const Batch wrote = whole_batch();
+  ASSERT_EQ(loaded->accounts.size(), 1U);
+  EXPECT_EQ(loaded->accounts[0].name, wrote.accounts[0].name);
+  EXPECT_TRUE(loaded->accounts[0].group.empty());
+  EXPECT_EQ(loaded->instances, wrote.instances);
+  EXPECT_EQ(loaded->runs, wrote.runs);
+  EXPECT_EQ(loaded->intervals, wrote.intervals);
+  EXPECT_EQ(*(*store)->entries(AccountId("A"), {}, 0, 10), wrote.entries);
+  EXPECT_TRUE(loaded->vouchers.empty());
+  const auto ledger = Ledger::load(loaded->balances, loaded->last_entry_seq);
+  ASSERT_TRUE(ledger.ok()) << ledger.error().message();
+  EXPECT_EQ(ledger->held_for(RunId("R"), {}), 5);
 }
 
 TEST(SqliteStore_Open, OneControlPerStore) {
@@ -238,7 +343,7 @@ TEST(SqliteStore_Open, FilesAreForTheOwnerAlone) {
 TEST(MemoryStore_Fault, FailsOnceAtTheNthCommit) {
   MemoryStore store("c");
   Batch batch;
-  batch.accounts = {{AccountId("A"), "a", Role::kUser, kNow, 0}};
+  batch.accounts = {{AccountId("A"), "a", Role::kUser, kNow, 0, {}}};
   store.fail_at(2, false);
   EXPECT_TRUE(store.commit({}).ok());
   EXPECT_FALSE(store.commit(batch).ok());

@@ -31,6 +31,9 @@ class GatedStore final : public Store {
                                            std::int64_t after, std::size_t limit) override {
     return inner.entries(account, instance, after, limit);
   }
+  Result<std::vector<LedgerEntry>> statement(const EntryFilter& filter) override {
+    return inner.statement(filter);
+  }
   MemoryStore inner{"01HZZZZZZZZZZZZZZZZZZZZZZZ"};
   std::atomic<int> commits{0};
   std::latch in_commit{1};
