@@ -58,6 +58,11 @@ class Commands(unittest.TestCase):
         return json.loads(self.cli("create", "--image", "pytorch/pytorch:1.12-cuda11.6", "--gpu",
                                    "RTX 3090", "-o", "json", *more).out)
 
+    def running(self):
+        made = self.create()
+        self.instance(made).states = ["queued", "starting", "running"]
+        return made["name"]
+
     def instance(self, made):
         return self.server.instances[made["id"]]
 
@@ -103,7 +108,7 @@ class Life(Commands):
         self.assertEqual(self.instance(second).body["env"], {"A": "1", "B": ""})
         self.assertEqual(self.instance(second).body["ssh_keys"], ["ssh-ed25519 AAAA me"])
         self.cli("stop", "名字", "--wait")
-        self.cli("release", "名字")
+        self.assertEqual(self.cli("release", "名字", "--wait").out, "名字 released\n")
         self.assertNotIn("名字", self.cli("ps").out)
         self.assertIn("名字", self.cli("ps", "--all").out)
 
@@ -139,7 +144,7 @@ class Life(Commands):
 
 class Inside(Commands):
     def test_exec_passes_bytes_and_exit_codes(self):
-        name = self.create()["name"]
+        name = self.running()
         done = self.cli("exec", name, "--", "echo", "-n", "two  words", code=7)
         self.assertEqual((done.out, done.err), ("echo -n two  words\n", "to-stderr\n"))
         data = bytes(range(256)) * 3000
@@ -153,8 +158,13 @@ class Inside(Commands):
         self.assertIn("not found", self.cli("exec", name, "--", "no-such", code=127).err)
         self.cli("exec", "nobody's", "--", "true", code=4)
 
-    def test_ssh_pins_the_host_key_and_passes_the_exit_code(self):
+    def test_ssh_and_exec_say_that_it_is_not_started(self):
         name = self.create()["name"]
+        for verb in (["ssh", name], ["exec", name, "--", "true"]):
+            self.assertIn("autodl start " + name, self.cli(*verb, code=5).err)
+
+    def test_ssh_pins_the_host_key_and_passes_the_exit_code(self):
+        name = self.running()
         script = self.write("bin/ssh", b"""#!/bin/sh
 for word; do
     echo "[$word]"
@@ -237,11 +247,12 @@ exit 4
 
 class Operators(Commands):
     def test_setup_needs_no_keys_but_the_token(self):
-        made = json.loads(self.cli("--endpoint", self.server.endpoint, "-o", "json", "setup", "once",
-                                   keys={}).out)
+        made = json.loads(self.cli("--endpoint", self.server.endpoint, "-o", "json", "setup", keys={},
+                                   stdin=b"once\n").out)
         self.assertEqual((made["account"]["name"], made["secret_key"]),
                          ("operator", fake_server.SECRET_KEY))
-        self.assertIn("setup token", self.cli("setup", "other", code=3).err)
+        self.assertIn("setup token", self.cli("setup", stdin=b"other\n", code=3).err)
+        self.cli("setup", "once", code=2)  # an argument would stand in the list of processes
 
     def test_accounts_and_credit(self):
         out = self.cli("admin", "user", "add", "li").out

@@ -166,7 +166,7 @@ Status run_control(const DaemonConfig& config) {
   if (needs_operator) {
     ADL_TRY(token, api.setup_token.load_or_create(random));
     // Only where it lies: logs are read by more people than the state folder.
-    log_info("control", "no operator yet: autodl setup \"$(cat {})\" makes the first one",
+    log_info("control", "no operator yet: autodl setup < {} makes the first one",
              api_options.setup_token_path);
   }
   http::Server server(loop.get_executor(), api.make_router());

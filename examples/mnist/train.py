@@ -128,12 +128,12 @@ def parse_arguments():
     parser.add_argument("--data", default="/root/data", help="folder of the IDX files")
     parser.add_argument("--output", default="/root/output", help="folder of the results")
     parser.add_argument("--batch-size", type=int, default=128)
-    parser.add_argument("--epochs", type=int, help="default 6; 15 with --quick")
+    parser.add_argument("--epochs", type=int, help="default 4; 15 with --quick")
     parser.add_argument("--resume", action="store_true", help="go on from OUTPUT/checkpoint.pt")
     parser.add_argument("--quick", action="store_true", help="small digits: seconds")
     arguments = parser.parse_args()
     if arguments.epochs is None:
-        arguments.epochs = 15 if arguments.quick else 6
+        arguments.epochs = 15 if arguments.quick else 4
     if arguments.batch_size < 1 or arguments.epochs < 1:
         parser.error("--batch-size and --epochs are at least 1")
     return arguments

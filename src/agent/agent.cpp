@@ -103,6 +103,8 @@ Status Agent::start() {
   core_.on_inventory(parts_.inventory.query(kInventoryLimit));
   log_info("agent", "{} instances on this machine, {} cards", found.size(),
            core_.cards().inventory().cards.size());
+  // A stream may be asked for at once: it must find the disks that are here.
+  give_out(core_.take_actions());
   threads_.emplace_back([this] { loop(); });
   for (std::size_t i = 0; i < options_.workers; ++i) threads_.emplace_back([this] { work(); });
   threads_.emplace_back([this] { meter(); });
@@ -190,10 +192,11 @@ void Agent::work() {
       if (holds_instance(action.kind)) held.lock();
       result = runner_.run(action);
     }
-    if (action.kind == ActionKind::kEnsureImage && result.status.ok()) refresh_images();
+    const bool image_came = action.kind == ActionKind::kEnsureImage && result.status.ok();
     // Shared only because a function object must be copyable.
     auto shared = std::make_shared<ActionResult>(std::move(result));
     post([id = action.instance, shared](AgentCore& core) { core.on_result(id, *shared); });
+    if (image_came) refresh_images();  // after the result: the start does not wait for it
   }
 }
 

@@ -204,18 +204,18 @@ void add_account_commands(CLI::App& app, Context& context) {
   simple("gpus", "cards, free cards, prices", gpus);
   simple("images", "the catalogue's images and their other names", images);
   auto* setup =
-      app.add_subcommand("setup", "make the first operator with the token that the server printed");
-  auto token = std::make_shared<std::string>();
+      app.add_subcommand("setup", "make the first operator; reads the setup token from stdin");
   auto name = std::make_shared<std::string>("operator");
-  setup->add_option("token", *token, "the setup token")->required();
   setup->add_option("--name", *name, "the operator's name");
-  setup->callback([&context, token, name] {
-    context.run = [&context, token, name]() -> Result<int> {
+  setup->callback([&context, name] {
+    context.run = [&context, name]() -> Result<int> {
       ADL_TRY(credentials,
               load_credentials(context.flags, context.endpoint_given, context.environment));
       ADL_TRY(api, Api::make({.endpoint = credentials.endpoint}, context.clock, context.random));
+      // Never an argument: those stand in every user's list of processes.
+      const auto token = ask("setup token: ", true);
       ADL_TRY(answer,
-              api.post("/api/v1/setup", json::object{{"setup_token", *token}, {"name", *name}}));
+              api.post("/api/v1/setup", json::object{{"setup_token", token}, {"name", *name}}));
       return print_new_account(context, answer), 0;
     };
   });

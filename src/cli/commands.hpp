@@ -41,9 +41,12 @@ Result<json::object> get_instance(Api& api, const std::string& instance);
 std::string text_of(const json::object& object, std::string_view key);
 std::int64_t number_of(const json::object& object, std::string_view key);
 Result<json::object> create_instance(Api& api, const json::object& request);
-// Waits until the instance's status word is one of the two; shows progress on a terminal.
+// Waits until the instance's status word or state is one of the two; shows progress on a terminal.
 Result<json::object> wait_for(Api& api, const std::string& instance, std::string_view first,
                               std::string_view second);
+// The instance once its run is up: waits while it is queued or starting. kConflict "not_running"
+// where it was not started or has ended.
+Result<json::object> once_running(Api& api, const std::string& instance);
 
 struct CreateOptions {
   std::string name, image, gpu, workdir = "/root", restart = "never";

@@ -37,8 +37,9 @@ Result<json::object> wait_for(Api& api, const std::string& instance, std::string
        pause = std::min(pause * 2, std::chrono::milliseconds{1000})) {
     ADL_TRY(row, get_instance(api, instance));
     const auto status = text_of(row, "status");
-    if (status == first || status == second) return row;
-    std::string note = text_of(row, "state");
+    const auto state = text_of(row, "state");
+    if (status == first || status == second || state == first || state == second) return row;
+    std::string note = state;
     if (const auto* queue = row.if_contains("queue"); queue != nullptr && queue->is_object())
       note += fmt::format(": place {}, {}", number_of(queue->get_object(), "position"),
                           text_of(queue->get_object(), "reason"));
@@ -47,6 +48,28 @@ Result<json::object> wait_for(Api& api, const std::string& instance, std::string
     progress.show(fmt::format("{} {}", text_of(row, "name"), note));
     std::this_thread::sleep_for(pause);
   }
+}
+
+Result<json::object> once_running(Api& api, const std::string& instance) {
+  ADL_TRY(now, get_instance(api, instance));
+  const auto coming = [&now] {
+    const auto status = text_of(now, "status");
+    return status == "QUEUED" || status == "STARTING";
+  };
+  if (coming()) {
+    ADL_TRY(reached, wait_for(api, text_of(now, "id"), "RUNNING", "STOPPED"));
+    now = std::move(reached);
+  }
+  const auto status = text_of(now, "status");
+  if (status == "RUNNING" || status == "STOPPING") return now;
+  const auto name = text_of(now, "name");
+  const auto reason = text_of(now, "reason");
+  const bool released = text_of(now, "state") == "released";
+  return Error(
+      ErrorKind::kConflict, "not_running",
+      fmt::format("{} is {}, not running{}{}", name, text_of(now, "state"),
+                  reason.empty() ? "" : ": ", reason),
+      released ? "it is gone; make another: autodl create" : "start it: autodl start " + name);
 }
 
 namespace {
@@ -310,10 +333,12 @@ void add_verb(CLI::App& app, Context& context, const char* verb, const char* hel
           ADL_TRY(reached, wait_for(api, text_of(row, "id"), first, second));
           row = reached;
         }
+        const auto state = text_of(row, "state");
+        const bool going = std::string_view(verb) == "release" && state != "released";
         if (context.format == Format::kJson)
           print_json(row);
         else
-          fmt::print("{} {}\n", text_of(row, "name"), text_of(row, "state"));
+          fmt::print("{} {}\n", text_of(row, "name"), going ? "is being released" : state);
       }
       return 0;
     };
@@ -342,7 +367,7 @@ void add_instance_commands(CLI::App& app, Context& context) {
   });
   add_verb(app, context, "start", "power on; queued where no card is free", "RUNNING", "STOPPED");
   add_verb(app, context, "stop", "power off; the disk is kept", "STOPPED", "STOPPED");
-  add_verb(app, context, "release", "delete instance and disk", "STOPPED", "STOPPED");
+  add_verb(app, context, "release", "delete instance and disk", "released", "released");
   auto* ps = app.add_subcommand("ps", "your instances");
   auto all = std::make_shared<bool>(false);
   ps->add_flag("-a,--all", *all, "released ones too");

@@ -133,7 +133,7 @@ void add_remote_commands(CLI::App& app, Context& context) {
   ssh->callback([&context, instance, identity, words] {
     context.run = [&context, instance, identity, words]() -> Result<int> {
       ADL_TRY(api, context.api());
-      ADL_TRY(row, get_instance(api, *instance));
+      ADL_TRY(row, once_running(api, *instance));
       return ssh_remote(row, *identity, *words);
     };
   });
@@ -149,7 +149,8 @@ void add_remote_commands(CLI::App& app, Context& context) {
   exec->callback([&context, options, target, argv] {
     context.run = [&context, options, target, argv]() -> Result<int> {
       ADL_TRY(api, context.api());
-      return exec_remote(api, *target, *argv, *options);
+      ADL_TRY(row, once_running(api, *target));
+      return exec_remote(api, text_of(row, "id"), *argv, *options);
     };
   });
 

@@ -203,6 +203,9 @@ TEST(Server, ChunkedBody_WholeAndOverLimit) {
   EXPECT_NE(answer.find("POST /echo? abcde"), std::string::npos) << answer;
   answer = ask(server.port(), head + "7d0\r\n" + std::string(2'000, 'x') + "\r\n0\r\n\r\n");
   EXPECT_TRUE(is(answer, 413)) << answer;
+  // An absurd size is refused when it is announced, not when that much has come.
+  answer = ask(server.port(), head + "3\r\nabc\r\nffffffffffffffff\r\nx");
+  EXPECT_TRUE(is(answer, 413)) << answer;
 }
 
 TEST(Server, StreamedBody_InPiecesAndKeptAlive) {

@@ -40,6 +40,10 @@ Session::Session(std::shared_ptr<Server::Shared> shared, std::unique_ptr<Conn> c
     : shared_(std::move(shared)),
       place_(shared_->sessions.insert(shared_->sessions.end(), this)),
       conn_(std::move(conn)),
+      on_chunk_([this](std::uint64_t size, std::string_view, boost::system::error_code& error) {
+        if (body_bytes_ > body_bytes_max_ || size > body_bytes_max_ - body_bytes_)
+          error = beast_http::error::body_limit;
+      }),
       in_(kIdleBufferBytes) {}
 
 Session::~Session() {
@@ -79,6 +83,7 @@ Task<Session::Next> Session::one_request() {
   parser_.emplace();
   parser_->header_limit(static_cast<std::uint32_t>(shared_->options.header_bytes_max));
   parser_->body_limit(boost::none);  // checked per route: set later it would be ignored
+  parser_->on_chunk_header(on_chunk_);
   request_ = Request{};
   body_bytes_ = 0;
   status_ = 0;
@@ -259,7 +264,7 @@ Task<Result<std::size_t>> Session::read_body(std::span<char> buffer) {
     in_begin_ += used;
     const std::size_t produced = buffer.size() - body.size;
     body_bytes_ += produced;
-    if (body_bytes_ > body_bytes_max_)
+    if (body_bytes_ > body_bytes_max_ || error == beast_http::error::body_limit)
       co_return Error(
           ErrorKind::kInvalid, "body_too_long",
           fmt::format("the body is over this call's maximum of {} bytes", body_bytes_max_));

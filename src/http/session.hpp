@@ -7,6 +7,7 @@
 #include <boost/beast/http/buffer_body.hpp>
 #include <boost/beast/http/parser.hpp>
 #include <chrono>
+#include <functional>
 #include <list>
 #include <memory>
 #include <optional>
@@ -89,6 +90,8 @@ class Session final : public Exchange {
   std::shared_ptr<Server::Shared> shared_;
   std::list<Session*>::iterator place_;
   std::unique_ptr<Conn> conn_;
+  // Refuses a chunk by its announced size. Declared here since the parser keeps a reference.
+  std::function<void(std::uint64_t, std::string_view, boost::system::error_code&)> on_chunk_;
   std::vector<char> in_;
   std::size_t in_begin_ = 0, in_end_ = 0;
   bool idle_ = true;

@@ -301,6 +301,11 @@ Result<StoredImage> ImageStore::pinned(const std::string& digest) const {
 }
 
 Result<std::vector<ImageInfo>> ImageStore::list() {
+  const auto stamp = storage_stamp();  // before podman looks: what comes meanwhile is asked again
+  {
+    const std::lock_guard lock(mutex_);
+    if (stamp == list_stamp_) return list_;
+  }
   ADL_TRY(result, run_checked(podman({"images", "--format", "json"}),
                               podman_options(std::chrono::seconds{30})));
   std::vector<ImageInfo> images;
@@ -320,6 +325,9 @@ Result<std::vector<ImageInfo>> ImageStore::list() {
       images.push_back(std::move(info));
     }
   }
+  const std::lock_guard lock(mutex_);
+  list_stamp_ = stamp;
+  list_ = images;
   return images;
 }
 

@@ -38,6 +38,7 @@ class ImageStore {
   Status prepare();
   Result<StoredImage> ensure(const std::string& reference, const PullProgress& progress);
   Result<StoredImage> pinned(const std::string& digest) const;  // unknown_image
+  // Asks podman only where the storage has changed since the last call.
   Result<std::vector<ImageInfo>> list();
 
  private:
@@ -56,6 +57,8 @@ class ImageStore {
   std::mutex mutex_;  // guards what follows
   std::string stamp_;
   std::map<std::string, StoredImage> by_reference_;
+  std::string list_stamp_;  // the storage's when list_ was made
+  std::vector<ImageInfo> list_;
   std::mutex veil_mutex_;  // one veil is made at a time
 };
 

@@ -109,9 +109,13 @@ class Move:
         with open(os.path.join(self.bundle, "config.json"), "w") as out:
             json.dump(self.config, out)
         # runc keeps the annotations of its start: CRIU's options are named here again.
-        run(*self.runc, "checkpoint", "--image-path", self.folder + "/image", "--work-path",
-            self.folder + "/work", "--tcp-established", "--file-locks", "--empty-ns", "network", self.id,
-            env=self.env)
+        done = run(*self.runc, "checkpoint", "--image-path", self.folder + "/image", "--work-path",
+                   self.folder + "/work", "--tcp-established", "--file-locks", "--empty-ns", "network",
+                   self.id, env=self.env, check=False)
+        if done.returncode != 0:
+            with open(self.folder + "/work/dump.log") as log:
+                errors = [line for line in log if "Error" in line]
+            raise AssertionError("checkpoint: %s %s" % (done.stderr, "".join(errors[-10:])))
         run(*self.runc, "delete", "--force", self.id, check=False)
         os.chmod(os.path.join(self.folder, "image"), 0o755)
         run("rm", "-f", os.path.join(self.bundle, "exit", self.id), os.path.join(self.bundle, "pid"))
@@ -155,42 +159,49 @@ def one_move(site, task, session, number):
     return dumped - begun, restored - dumped, answered - begun
 
 
+def login(port, key):
+    return run("ssh", "-p", port, "-i", key, "-o", "StrictHostKeyChecking=no", "-o",
+               "UserKnownHostsFile=/dev/null", "-o", "LogLevel=ERROR", "root@127.0.0.1", "echo new",
+               check=False).stdout == "new\n"
+
+
+def one_life(site, client, key, number):
+    """Start, log in, move, log in again, stop, bill. One move a life: see ADR 0003."""
+    with open(key + ".pub") as public:
+        task = client.create_instance(image=BASE_IMAGE, gpu_type="RTX 3090", disk_size=5,
+                                      ssh_keys=[public.read().strip()])
+    before = harness.footprint(site.tag)
+    task.start()
+    await_that(lambda: task.state == "running", "running")
+    port = task.ssh["port"]
+    session = Session(port, key)
+    session.ask("x=42; sleep 1000 & job=$!; echo ready-$x", "ready-42")
+    dump, restore, dark = one_move(site, task, session, number)
+    session.ask("kill -0 $job && echo job-%d-lives; tty" % number, "job-%d-lives" % number)
+    await_that(lambda: login(port, key), "a new login after the node's restart", 30)
+    assert task.state == "running", task.state
+    session.ask("exit", "exit")
+    assert session.process.wait(20) == 0, session.process.returncode
+    task.stop()
+    task.wait(60)
+    assert task.outcome == "completed", (task.outcome, task.reason)
+    (power_on,) = client.bill(task.id)["runs"]
+    task.release()
+    await_that(lambda: task.state == "released", "released")
+    await_that(lambda: all(harness.footprint(site.tag)[k] <= before[k] for k in before), "nothing left")
+    print("PASS life %d: the session answers after the move and the run was billed %d s; dump %.2f s, "
+          "restore %.2f s, dark %.2f s; nothing is left" %
+          (number, power_on["seconds"], dump, restore, dark), flush=True)
+
+
 def main():
     rounds = int(sys.argv[1]) if len(sys.argv) > 1 else 3
     with harness.Installation(images=(BASE_IMAGE,), name="ckpt") as site:
         client, _ = site.new_user("mover", balance_micro=10 ** 12)
         key = os.path.join(site.dir, "key")
         run("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", key)
-        with open(key + ".pub") as public:
-            task = client.create_instance(image=BASE_IMAGE, gpu_type="RTX 3090", disk_size=5,
-                                          ssh_keys=[public.read().strip()])
-        before = harness.footprint(site.tag)
-        task.start()
-        await_that(lambda: task.state == "running", "running")
-        port = task.ssh["port"]
-        session = Session(port, key)
-        session.ask("x=42; sleep 1000 & job=$!; echo ready-$x", "ready-42")
         for number in range(1, rounds + 1):
-            dump, restore, dark = one_move(site, task, session, number)
-            session.ask("kill -0 $job && echo job-%d-lives; tty" % number, "job-%d-lives" % number)
-            fresh = harness.await_that(
-                lambda: run("ssh", "-p", port, "-i", key, "-o", "StrictHostKeyChecking=no", "-o",
-                            "UserKnownHostsFile=/dev/null", "-o", "LogLevel=ERROR", "root@127.0.0.1", "echo new",
-                            check=False).stdout == "new\n", "a new login after the node's restart", 30)
-            assert fresh and task.state == "running", task.state
-            print("PASS move %d: the session answers; dump %.2f s, restore %.2f s, dark %.2f s" %
-                  (number, dump, restore, dark), flush=True)
-        session.ask("exit", "exit")
-        assert session.process.wait(20) == 0, session.process.returncode
-        task.stop()
-        task.wait(60)
-        assert task.outcome == "cancelled", (task.outcome, task.reason)
-        (power_on,) = client.bill(task.id)["runs"]
-        print("PASS the run went on and was billed: %d s" % power_on["seconds"])
-        task.release()
-        await_that(lambda: task.state == "released", "released")
-        await_that(lambda: all(harness.footprint(site.tag)[k] <= before[k] for k in before), "nothing left")
-        print("PASS nothing is left")
+            one_life(site, client, key, number)
     print("checkpoint: done")
     return 0
 
