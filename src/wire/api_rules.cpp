@@ -38,12 +38,53 @@ constexpr FieldRule kRules[] = {
 };
 constexpr FieldRule kDefault{};
 
+using Word = std::string_view;
+constexpr Word kRoles[] = {"user", "operator"};
+constexpr Word kActors[] = {"user", "platform", "operator"};
+constexpr Word kRestarts[] = {"never", "on-loss"};
+constexpr Word kStates[] = {"created",  "queued",  "starting", "running",
+                            "stopping", "stopped", "failed",   "released"};
+constexpr Word kStatuses[] = {"CREATED", "QUEUED", "STARTING", "RUNNING", "STOPPING", "STOPPED"};
+constexpr Word kRunStates[] = {"queued", "starting", "running", "stopping", "ended"};
+constexpr Word kOutcomes[] = {"completed", "failed", "rule", "cancelled", "lost", "start_failed"};
+constexpr Word kStreams[] = {"stdout", "stderr"};
+constexpr Word kFileTypes[] = {"file", "directory", "symlink", "other"};
+
+struct Values {
+  std::string_view type;
+  std::string_view field;
+  std::span<const Word> words;
+};
+constexpr Values kValues[] = {
+    {"CreateInstance", "restart", kRestarts},
+    {"Instance", "restart", kRestarts},
+    {"AccountRequest", "role", kRoles},
+    {"Account", "role", kRoles},
+    {"Instance", "state", kStates},
+    {"Instance", "status", kStatuses},
+    {"Instance", "outcome", kOutcomes},
+    {"Run", "state", kRunStates},
+    {"Run", "outcome", kOutcomes},
+    {"Event", "actor", kActors},
+    {"LogEntry", "stream", kStreams},
+    {"LogEnd", "outcome", kOutcomes},
+    {"FileItem", "type", kFileTypes},
+    {"FileList", "type", kFileTypes},
+    {"BillRun", "outcome", kOutcomes},
+};
+
 }  // namespace
 
 const FieldRule& rule_of(std::string_view type, std::string_view field) {
   for (const auto& rule : kRules)
     if (rule.type == type && rule.field == field) return rule;
   return kDefault;
+}
+
+std::span<const std::string_view> values_of(std::string_view type, std::string_view field) {
+  for (const auto& row : kValues)
+    if (row.type == type && row.field == field) return row.words;
+  return {};
 }
 
 }  // namespace autodl::api

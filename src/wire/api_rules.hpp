@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <limits>
+#include <span>
 #include <string_view>
 
 namespace autodl::api {
@@ -23,5 +24,9 @@ struct FieldRule {
 
 // The rule of a member; the default rule where the table has none.
 const FieldRule& rule_of(std::string_view type, std::string_view field);
+
+// The words that a text member can be, for the schemas; none: any text. The reader does not check
+// them (the core does, with an error code of its own).
+std::span<const std::string_view> values_of(std::string_view type, std::string_view field);
 
 }  // namespace autodl::api

@@ -41,11 +41,24 @@ Result<http::Response> remove_key(ControlCore& core, const CallContext& call) {
 }  // namespace
 
 void add_account_routes(http::Router& router, Api& api) {
-  add_call(router, api, "GET", "/api/v1/account", get_account);
-  add_call(router, api, "GET", "/api/v1/balance", get_balance);
-  add_call(router, api, "GET", "/api/v1/ssh_keys", list_keys);
-  add_call(router, api, "POST", "/api/v1/ssh_keys", add_key);
-  add_call(router, api, "DELETE", "/api/v1/ssh_keys/{id}", remove_key);
+  add_call(router, api, "GET", "/api/v1/account", get_account,
+           About("showAccount", "account", "Who the caller is")
+               .answers<api::Account>(200, "The account"));
+  add_call(router, api, "GET", "/api/v1/balance", get_balance,
+           About("showBalance", "money", "The caller's money")
+               .answers<api::Balance>(200, "The balance"));
+  add_call(router, api, "GET", "/api/v1/ssh_keys", list_keys,
+           About("listSshKeys", "account", "Public keys that open the caller's instances")
+               .answers_page<api::SshKey>("The keys"));
+  add_call(router, api, "POST", "/api/v1/ssh_keys", add_key,
+           About("addSshKey", "account", "Add a public key; running instances take it in too")
+               .takes<api::SshKeyRequest>()
+               .answers<api::SshKey>(201, "The key")
+               .refuses({409, 422}));
+  add_call(router, api, "DELETE", "/api/v1/ssh_keys/{id}", remove_key,
+           About("removeSshKey", "account", "Remove a public key")
+               .answers_empty(204, "It is gone")
+               .refuses({404}));
 }
 
 }  // namespace autodl

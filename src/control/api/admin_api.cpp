@@ -40,15 +40,31 @@ Result<http::Response> list_cards(ControlCore& core, const CallContext&) {
 }  // namespace
 
 void add_admin_routes(http::Router& router, Api& api) {
-  CallOptions operators;
-  operators.operator_only = true;
-  CallOptions secret = operators;
-  secret.remember = false;  // the answer has secrets, which are shown once and kept nowhere
-  add_call(router, api, "GET", "/api/v1/admin/accounts", list_accounts, operators);
-  add_call(router, api, "POST", "/api/v1/admin/accounts", create_account, secret);
-  add_call(router, api, "POST", "/api/v1/admin/accounts/{id}/credit", credit, operators);
-  add_call(router, api, "GET", "/api/v1/admin/nodes", list_nodes, operators);
-  add_call(router, api, "GET", "/api/v1/admin/cards", list_cards, operators);
+  add_call(router, api, "GET", "/api/v1/admin/accounts", list_accounts,
+           About("listAccounts", "admin", "All accounts")
+               .for_operators()
+               .answers_page<api::Account>("The accounts"));
+  add_call(router, api, "POST", "/api/v1/admin/accounts", create_account,
+           About("createAccount", "admin", "A new account; its secrets are shown this once")
+               .for_operators()
+               .keeps_no_answer()  // secrets are kept nowhere
+               .takes<api::AccountRequest>()
+               .answers<api::NewAccount>(201, "The account and its secrets")
+               .refuses({409, 422}));
+  add_call(router, api, "POST", "/api/v1/admin/accounts/{id}/credit", credit,
+           About("creditAccount", "admin", "Give money to an account, or correct it")
+               .for_operators()
+               .takes<api::CreditRequest>()
+               .answers<api::Account>(200, "The account")
+               .refuses({402, 404, 409, 422}));
+  add_call(router, api, "GET", "/api/v1/admin/nodes", list_nodes,
+           About("listNodes", "admin", "The nodes")
+               .for_operators()
+               .answers_page<api::Node>("The nodes"));
+  add_call(router, api, "GET", "/api/v1/admin/cards", list_cards,
+           About("listCards", "admin", "All cards, their health and who holds them")
+               .for_operators()
+               .answers_page<api::Card>("The cards"));
 }
 
 }  // namespace autodl

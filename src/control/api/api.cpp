@@ -8,6 +8,7 @@
 #include <tuple>
 
 #include "control/api/failures.hpp"
+#include "control/api/openapi.hpp"
 
 namespace autodl {
 namespace {
@@ -91,6 +92,7 @@ Api::Api(CoreRunner& core_runner, StreamOpener& stream_opener, BlockingPool& blo
       setup_token(options.setup_token_path) {}
 
 http::Router Api::make_router() {
+  routes.clear();
   http::Router router;
   add_health_routes(router, *this);
   add_instance_routes(router, *this);
@@ -103,6 +105,7 @@ http::Router Api::make_router() {
   add_catalogue_routes(router, *this);
   add_account_routes(router, *this);
   add_admin_routes(router, *this);
+  openapi = openapi_document(routes, options.version);
   return router;
 }
 
@@ -138,6 +141,20 @@ Task<std::optional<Caller>> Api::signed_in(http::Exchange& exchange, BodySigning
 
 void add_call(http::Router& router, Api& api, std::string method, std::string pattern,
               CoreCall call, CallOptions options) {
+  About about("", "server", "");
+  if (options.operator_only) about.for_operators();
+  if (!options.remember) about.keeps_no_answer();
+  add_call(router, api, std::move(method), std::move(pattern), std::move(call), std::move(about));
+}
+
+void add_call(http::Router& router, Api& api, std::string method, std::string pattern,
+              CoreCall call, About about) {
+  CallOptions options;
+  options.operator_only = about.access == About::Access::kOperator;
+  options.remember = about.remember;
+  about.method = method;
+  about.pattern = pattern;
+  api.routes.push_back(std::move(about));
   http::Route route;
   route.method = std::move(method);
   route.pattern = std::move(pattern);
@@ -151,7 +168,10 @@ void add_call(http::Router& router, Api& api, std::string method, std::string pa
 }
 
 void add_handler(http::Router& router, Api& api, std::string method, std::string pattern,
-                 ApiHandler handle, http::BodyMode body, std::size_t body_bytes_max) {
+                 ApiHandler handle, About about, http::BodyMode body, std::size_t body_bytes_max) {
+  about.method = method;
+  about.pattern = pattern;
+  api.routes.push_back(std::move(about));
   http::Route route;
   route.method = std::move(method);
   route.pattern = std::move(pattern);

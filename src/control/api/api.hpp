@@ -17,6 +17,7 @@
 #include <string>
 
 #include "async/blocking_pool.hpp"
+#include "control/api/about.hpp"
 #include "control/api/file_channels.hpp"
 #include "control/api/open_gate.hpp"
 #include "control/api/setup_token.hpp"
@@ -43,6 +44,7 @@ struct CallContext {
 };
 using CoreCall = std::function<Result<http::Response>(ControlCore&, const CallContext&)>;
 
+// For routes that are not described yet; api_test refuses them.
 struct CallOptions {
   bool operator_only = false;
   // Whether the answer is kept under the Idempotency-Key; not where it has secrets.
@@ -72,18 +74,22 @@ class Api {
   Tickets tickets;
   SetupToken setup_token;
   OpenGate gate;
+  std::vector<About> routes;  // what make_router() registered
+  std::string openapi;        // the document of them
 
  private:
   bool stopping_ = false;
 };
 
-// Registers a CoreCall with sign-in and idempotency.
+// Registers a CoreCall with sign-in and idempotency; who may call is what About says.
+void add_call(http::Router& router, Api& api, std::string method, std::string pattern,
+              CoreCall call, About about);
 void add_call(http::Router& router, Api& api, std::string method, std::string pattern,
               CoreCall call, CallOptions options = {});
-// Registers a coroutine handler: handle(Api*, Exchange&).
+// Registers a coroutine handler: handle(Api*, Exchange&), which signs in itself.
 using ApiHandler = Task<void> (*)(Api*, http::Exchange&);
 void add_handler(http::Router& router, Api& api, std::string method, std::string pattern,
-                 ApiHandler handle, http::BodyMode body = http::BodyMode::kWhole,
+                 ApiHandler handle, About about, http::BodyMode body = http::BodyMode::kWhole,
                  std::size_t body_bytes_max = 64 * 1024);
 
 http::Response json_response(int status, std::string body);

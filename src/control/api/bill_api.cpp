@@ -25,8 +25,16 @@ Result<http::Response> account_bill(ControlCore& core, const CallContext& call) 
 }  // namespace
 
 void add_bill_routes(http::Router& router, Api& api) {
-  add_call(router, api, "GET", "/api/v1/instances/{id}/bill", instance_bill);
-  add_call(router, api, "GET", "/api/v1/bill", account_bill);
+  add_call(router, api, "GET", "/api/v1/instances/{id}/bill", instance_bill,
+           About("showInstanceBill", "money", "What an instance has cost, by the second")
+               .answers<api::Bill>(200, "The bill")
+               .refuses({404}));
+  add_call(router, api, "GET", "/api/v1/bill", account_bill,
+           About("showBill", "money", "What all of the caller's instances have cost")
+               .query("from", time_schema(), "only runs that ended later")
+               .query("to", time_schema(), "only runs that began earlier")
+               .answers<api::AccountBill>(200, "The bill")
+               .refuses({422}));
 }
 
 }  // namespace autodl

@@ -19,8 +19,12 @@ Result<http::Response> images(ControlCore& core, const CallContext&) {
 }  // namespace
 
 void add_catalogue_routes(http::Router& router, Api& api) {
-  add_call(router, api, "GET", "/api/v1/gpu_types", gpu_types);
-  add_call(router, api, "GET", "/api/v1/images", images);
+  add_call(router, api, "GET", "/api/v1/gpu_types", gpu_types,
+           About("listGpuTypes", "catalogue", "Cards, their prices, and how many are free")
+               .answers_page<api::GpuType>("The kinds of cards"));
+  add_call(
+      router, api, "GET", "/api/v1/images", images,
+      About("listImages", "catalogue", "Images by name").answers_page<api::Image>("The images"));
 }
 
 }  // namespace autodl

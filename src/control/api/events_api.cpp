@@ -110,8 +110,25 @@ Task<void> events(Api* api, http::Exchange& exchange) {
 }  // namespace
 
 void add_event_routes(http::Router& router, Api& api) {
-  add_handler(router, api, "GET", "/api/v1/instances/{id}/events", events);
-  add_handler(router, api, "GET", "/api/v1/events", events);
+  const auto about = [](const char* id, const char* title) {
+    return About(id, "events", title)
+        .says(
+            "With `Accept: text/event-stream` a stream that goes on: `id` is the event's seq, "
+            "`event` its type, `data` an Event. Go on after a break with `Last-Event-ID`.")
+        .query("after", number_schema(0, std::numeric_limits<std::int64_t>::max(), 0),
+               "only events with a higher seq")
+        .paged()
+        .header("Last-Event-ID", number_schema(0, std::numeric_limits<std::int64_t>::max(), 0),
+                "the seq seen last; goes before `after`")
+        .answers_page<api::Event>("A page of events, or a stream of them")
+        .streams()
+        .refuses({422});
+  };
+  add_handler(
+      router, api, "GET", "/api/v1/instances/{id}/events", events,
+      about("listInstanceEvents", "What happened to an instance, from the oldest").refuses({404}));
+  add_handler(router, api, "GET", "/api/v1/events", events,
+              about("listEvents", "What happened in the account, from the oldest"));
 }
 
 }  // namespace autodl

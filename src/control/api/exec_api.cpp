@@ -91,7 +91,14 @@ Task<void> exec(Api* api, http::Exchange& exchange) {
 }  // namespace
 
 void add_exec_routes(http::Router& router, Api& api) {
-  add_handler(router, api, "POST", "/api/v1/instances/{id}/exec", exec);
+  add_handler(router, api, "POST", "/api/v1/instances/{id}/exec", exec,
+              About("exec", "exec", "Run a command inside, or open a terminal")
+                  .says("With `Connection: Upgrade` and `Upgrade: autodl-frames`; then frames in "
+                        "both directions (docs/dev/contracts.md, section 4).")
+                  .query("pty", flag_schema(), "1: with a terminal")
+                  .header("Upgrade", words_schema({"autodl-frames"}), "the protocol of the frames")
+                  .answers_empty(101, "The connection carries frames from here on")
+                  .refuses({404, 409, 422, 426}));
 }
 
 }  // namespace autodl

@@ -150,9 +150,30 @@ Task<void> make_directory(Api* api, http::Exchange& exchange) {
 
 void add_file_routes(http::Router& router, Api& api) {
   const std::string one = "/api/v1/instances/{id}";
-  add_handler(router, api, "GET", one + "/files", list_files);
-  add_handler(router, api, "GET", one + "/files/content", read_file);
-  add_handler(router, api, "POST", one + "/directories", make_directory);
+  constexpr auto kOffsetMax = std::numeric_limits<std::int64_t>::max() / 2;
+  add_handler(router, api, "GET", one + "/files", list_files,
+              About("listFiles", "files", "A folder's content, or what a file is")
+                  .needs_query("path", text_schema(), "absolute, inside the instance")
+                  .query("recursive", flag_schema(), "1: folders below too")
+                  .paged(kListPageMax)
+                  .answers<api::FileList>(200, "The list, or a page of it")
+                  .refuses({403, 404, 409, 422}));
+  add_handler(router, api, "GET", one + "/files/content", read_file,
+              About("readFile", "files", "A piece of a file, at most 8 MiB")
+                  .needs_query("path", text_schema(), "absolute, inside the instance")
+                  .query("offset", number_schema(0, kOffsetMax, 0), "from which byte on")
+                  .query("length", number_schema(1, kGetBytesMax, kGetBytesMax), "how many bytes")
+                  .header("If-Match", text_schema(), "the ETag of the piece before")
+                  .answers_with(200, "The bytes", "application/octet-stream", nullptr)
+                  .answer_header("X-Autodl-Part-SHA256", text_schema(), "hash of these bytes")
+                  .answer_header("X-Autodl-File-Size", text_schema(), "the whole file's size")
+                  .answer_header("ETag", text_schema(), "changes with the file")
+                  .refuses({403, 404, 409, 412, 422}));
+  add_handler(router, api, "POST", one + "/directories", make_directory,
+              About("makeDirectory", "files", "A new folder; its parents are made too")
+                  .takes<api::DirectoryRequest>()
+                  .answers<api::DirectoryRequest>(201, "It is there")
+                  .refuses({403, 404, 409, 422}));
 }
 
 }  // namespace autodl

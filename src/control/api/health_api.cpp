@@ -11,6 +11,23 @@
 namespace autodl {
 namespace {
 
+// A name as a template argument.
+template <std::size_t N>
+struct Name {
+  char text[N];
+  constexpr Name(const char (&from)[N]) { std::copy(from, from + N, text); }  // NOLINT: a literal
+};
+
+// {"ok":true}, under a name.
+template <Name schema, Name member>
+boost::json::object flag_answer(api::SchemaSet& set) {
+  boost::json::object properties;
+  properties[member.text] = boost::json::object{{"type", "boolean"}};
+  boost::json::object out{{"type", "object"}};
+  out["properties"] = std::move(properties);
+  return set.add(schema.text, std::move(out));
+}
+
 Task<void> healthz(Api*, http::Exchange& exchange) {
   std::ignore = co_await exchange.send(json_response(200, R"({"ok":true})"));
 }
@@ -27,6 +44,10 @@ Task<void> readyz(Api* api, http::Exchange& exchange) {
     co_return;
   }
   std::ignore = co_await exchange.send(json_response(200, R"({"ready":true})"));
+}
+
+Task<void> openapi(Api* api, http::Exchange& exchange) {
+  std::ignore = co_await exchange.send(json_response(200, api->openapi));
 }
 
 Task<void> version(Api* api, http::Exchange& exchange) {
@@ -74,10 +95,32 @@ Task<void> setup(Api* api, http::Exchange& exchange) {
 }  // namespace
 
 void add_health_routes(http::Router& router, Api& api) {
-  add_handler(router, api, "GET", "/healthz", healthz);
-  add_handler(router, api, "GET", "/readyz", readyz);
-  add_handler(router, api, "GET", "/version", version);
-  add_handler(router, api, "POST", "/api/v1/setup", setup);
+  add_handler(router, api, "GET", "/healthz", healthz,
+              About("healthz", "server", "Whether the server answers")
+                  .open()
+                  .answers_with(200, "It does", "application/json", flag_answer<"Healthy", "ok">));
+  add_handler(router, api, "GET", "/readyz", readyz,
+              About("readyz", "server", "Whether store and node are there")
+                  .open()
+                  .answers_with(200, "They are", "application/json", flag_answer<"Ready", "ready">)
+                  .rarely(503, "only while the store or the node is away"));
+  add_handler(router, api, "GET", "/version", version,
+              About("version", "server", "What runs here")
+                  .open()
+                  .answers<api::Version>(200, "Name and version"));
+  add_handler(router, api, "GET", "/openapi.json", openapi,
+              About("openapi", "server", "This document")
+                  .open()
+                  .answers_with(200, "OpenAPI 3.1", "application/json", [](api::SchemaSet&) {
+                    return boost::json::object{{"type", "object"}};
+                  }));
+  add_handler(router, api, "POST", "/api/v1/setup", setup,
+              About("setup", "server", "The first operator's account")
+                  .says("The token is in `<state>/control/setup-token` until it is used.")
+                  .open()
+                  .takes<api::SetupRequest>()
+                  .answers<api::NewAccount>(201, "The account and its secrets, shown this once")
+                  .refuses({403, 409, 422}));
 }
 
 }  // namespace autodl

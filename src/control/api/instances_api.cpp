@@ -112,21 +112,52 @@ Result<http::Response> monitor(ControlCore& core, const CallContext& call) {
 void add_instance_routes(http::Router& router, Api& api) {
   const std::string base = "/api/v1/instances";
   const std::string one = base + "/{id}";
-  add_call(router, api, "GET", one, show);  // first: the call that is made most
-  add_call(router, api, "GET", base, list);
-  add_call(router, api, "POST", base, [self = &api](ControlCore& core, const CallContext& call) {
+  // First: the call that is made most.
+  add_call(router, api, "GET", one, show,
+           About("showInstance", "instances", "One instance, live")
+               .answers<api::Instance>(200, "The instance")
+               .refuses({404}));
+  add_call(router, api, "GET", base, list,
+           About("listInstances", "instances", "The caller's instances, newest first")
+               .query("state",
+                      words_schema({"created", "queued", "starting", "running", "stopping",
+                                    "stopped", "failed", "released"}),
+                      "only those in this state; released ones are listed only so")
+               .paged()
+               .answers_page<api::Instance>("A page of instances")
+               .refuses({422}));
+  auto create_call = [self = &api](ControlCore& core, const CallContext& call) {
     return create(self, core, call);
-  });
-  const auto add_verb = [&](const char* name, Verb verb) {
+  };
+  add_call(router, api, "POST", base, std::move(create_call),
+           About("createInstance", "instances", "A new instance; it is not started yet")
+               .takes<api::CreateInstance>()
+               .answers<api::Instance>(202, "The instance; its image and disk are being made")
+               .refuses({409, 422}));
+  const auto add_verb = [&](const char* name, Verb verb, About about) {
     add_call(
         router, api, "POST", one + "/" + name,
-        [verb](ControlCore& core, const CallContext& call) { return do_verb(verb, core, call); });
+        [verb](ControlCore& core, const CallContext& call) { return do_verb(verb, core, call); },
+        about.takes<api::NoMembers>(false)
+            .answers<api::Instance>(202, "The instance, on its way")
+            .refuses({404, 409, 422}));
   };
-  add_verb("start", &ControlCore::start);
-  add_verb("stop", &ControlCore::stop);
-  add_verb("release", &ControlCore::release);
-  add_call(router, api, "GET", one + "/runs", runs);
-  add_call(router, api, "GET", one + "/monitor", monitor);
+  add_verb(
+      "start", &ControlCore::start,
+      About("startInstance", "instances", "Start it, or wait in line for a card").refuses({402}));
+  add_verb("stop", &ControlCore::stop,
+           About("stopInstance", "instances", "Stop it; a queued start is cancelled"));
+  add_verb("release", &ControlCore::release,
+           About("releaseInstance", "instances", "Stop it and delete its disk"));
+  add_call(router, api, "GET", one + "/runs", runs,
+           About("listRuns", "instances", "Its runs, from the first on")
+               .answers_page<api::Run>("The runs")
+               .refuses({404}));
+  add_call(router, api, "GET", one + "/monitor", monitor,
+           About("showMonitor", "instances", "What its cards and disk are doing now")
+               .says("Figures that can't be told are null.")
+               .answers<api::Monitor>(200, "The figures")
+               .refuses({404}));
 }
 
 }  // namespace autodl

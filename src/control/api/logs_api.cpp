@@ -244,7 +244,21 @@ Task<void> logs(Api* api, http::Exchange& exchange) {
 }  // namespace
 
 void add_log_routes(http::Router& router, Api& api) {
-  add_handler(router, api, "GET", "/api/v1/instances/{id}/logs", logs);
+  constexpr auto kOffsetMax = std::numeric_limits<std::int64_t>::max() / 2;
+  add_handler(router, api, "GET", "/api/v1/instances/{id}/logs", logs,
+              About("readLogs", "logs", "What a run's command wrote, from an offset on")
+                  .says("With `Accept: text/event-stream` a stream that follows the run to its "
+                        "end: `event: log` with a LogEntry, then `event: end` with a LogEnd; `id` "
+                        "is the offset behind. Go on after a break with `Last-Event-ID`.")
+                  .query("run", text_schema(), "which run; none: the current or last one")
+                  .query("offset", number_schema(0, kOffsetMax, 0), "`next` of the page before")
+                  .query("limit_bytes", number_schema(1'024, kLimitBytesMax, 1 << 20),
+                         "how much of the log to read")
+                  .header("Last-Event-ID", number_schema(0, kOffsetMax, 0),
+                          "the offset seen last; goes before `offset`")
+                  .answers<api::LogPage>(200, "A page of the log, or a stream of it")
+                  .streams()
+                  .refuses({404, 422}));
 }
 
 }  // namespace autodl

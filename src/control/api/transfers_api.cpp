@@ -270,11 +270,31 @@ Task<void> drop(Api* api, http::Exchange& exchange) {
 
 void add_transfer_routes(http::Router& router, Api& api) {
   const std::string base = "/api/v1/instances/{id}/transfers";
-  add_handler(router, api, "POST", base, open_transfer);
-  add_handler(router, api, "PUT", base + "/{ticket}/parts/{n}", put_part, http::BodyMode::kStreamed,
-              static_cast<std::size_t>(kPartBytesMax));
-  add_handler(router, api, "POST", base + "/{ticket}/complete", complete);
-  add_handler(router, api, "DELETE", base + "/{ticket}", drop);
+  add_handler(router, api, "POST", base, open_transfer,
+              About("openTransfer", "files", "Begin an upload, or go on with one that broke off")
+                  .takes<api::TransferRequest>()
+                  .answers<api::Transfer>(201, "The ticket, and how much is there already")
+                  .refuses({403, 404, 409, 422}));
+  add_handler(
+      router, api, "PUT", base + "/{ticket}/parts/{n}", put_part,
+      About("putPart", "files", "The next part of an upload")
+          .says("Part n starts at n × `part_bytes`; parts come in order, and one that is "
+                "repeated is accepted. A signed request may say UNSIGNED-PAYLOAD.")
+          .header("X-Autodl-Part-SHA256", pattern_schema("^[0-9a-f]{64}$"), "hash of the part")
+          .takes_bytes()
+          .answers<api::TransferProgress>(200, "How much is there now")
+          .refuses({404, 409, 422})
+          .rarely(507, "only where the instance's disk is full"),
+      http::BodyMode::kStreamed, static_cast<std::size_t>(kPartBytesMax));
+  add_handler(router, api, "POST", base + "/{ticket}/complete", complete,
+              About("completeTransfer", "files", "Check the whole file and put it in its place")
+                  .takes<api::NoMembers>(false)
+                  .answers<api::TransferResult>(200, "The file is there")
+                  .refuses({404, 409, 422}));
+  add_handler(router, api, "DELETE", base + "/{ticket}", drop,
+              About("dropTransfer", "files", "Drop an upload")
+                  .answers_empty(204, "It is gone")
+                  .refuses({404}));
 }
 
 }  // namespace autodl
