@@ -35,6 +35,7 @@ int main(int argc, char** argv) {
       ->check(CLI::IsMember({"table", "json"}));
   app.set_version_flag("--version", "autodl " ADL_VERSION);
   add_account_commands(app, context);
+  add_admin_commands(app, context);
   add_instance_commands(app, context);
   add_remote_commands(app, context);
   try {

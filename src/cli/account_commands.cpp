@@ -112,6 +112,8 @@ Result<int> images(Context& context) {
   return 0;
 }
 
+}  // namespace
+
 void print_new_account(Context& context, const json::value& answer) {
   if (context.format == Format::kJson) return print_json(answer);
   const auto& made = answer.as_object();
@@ -122,76 +124,6 @@ void print_new_account(Context& context, const json::value& answer) {
       text_of(made.at("account").as_object(), "id"), text_of(made, "access_key"),
       text_of(made, "secret_key"), text_of(made, "token"));
 }
-
-void add_admin(CLI::App& app, Context& context) {
-  auto* admin = app.add_subcommand("admin", "for operators: accounts, credit, nodes, cards");
-  admin->require_subcommand(1);
-  auto* users = admin->add_subcommand("user", "accounts")->require_subcommand(1);
-  auto name = std::make_shared<std::string>();
-  auto role = std::make_shared<std::string>("user");
-  auto* add = users->add_subcommand("add", "make an account; prints its keys once");
-  add->add_option("name", *name, "the account's name")->required();
-  add->add_option("--role", *role, "user or operator")->check(CLI::IsMember({"user", "operator"}));
-  add->callback([&context, name, role] {
-    context.run = [&context, name, role]() -> Result<int> {
-      ADL_TRY(api, context.api());
-      ADL_TRY(answer,
-              api.post("/api/v1/admin/accounts", json::object{{"name", *name}, {"role", *role}}));
-      return print_new_account(context, answer), 0;
-    };
-  });
-  const auto list = [&context](const char* path, std::vector<std::string> keys) {
-    return [&context, path, keys] {
-      context.run = [&context, path, keys]() -> Result<int> {
-        ADL_TRY(api, context.api());
-        ADL_TRY(answer, api.get(path));
-        if (context.format == Format::kJson) return print_json(answer), 0;
-        std::vector<std::vector<std::string>> rows;
-        for (const auto& item : answer.as_object().at("items").as_array()) {
-          std::vector<std::string> row;
-          for (const auto& key : keys) {
-            const auto* member = item.as_object().if_contains(key);
-            row.push_back(member == nullptr || member->is_null() ? ""
-                          : member->is_string()                  ? std::string(member->get_string())
-                                                                 : json::serialize(*member));
-          }
-          rows.push_back(std::move(row));
-        }
-        fmt::print("{}", table(keys, rows));
-        return 0;
-      };
-    };
-  };
-  users->add_subcommand("list", "all accounts")
-      ->callback(
-          list("/api/v1/admin/accounts", {"id", "name", "role", "balance_micro", "held_micro"}));
-  admin->add_subcommand("nodes", "the nodes")
-      ->callback(list("/api/v1/admin/nodes",
-                      {"id", "reachable", "driver_version", "simulated_cards", "cards"}));
-  admin->add_subcommand("cards", "the cards, and who holds them")
-      ->callback(
-          list("/api/v1/admin/cards", {"id", "node", "type", "health", "instance", "reason"}));
-  auto* credit = admin->add_subcommand(
-      "credit", "add to an account's balance (or take, by a negative amount)");
-  auto account = std::make_shared<std::string>();
-  auto reason = std::make_shared<std::string>();
-  auto amount = std::make_shared<std::string>();
-  credit->add_option("account", *account, "the account's id")->required();
-  credit->add_option("amount", *amount, "in whole units, such as 100 or 12.5")->required();
-  credit->add_option("--reason", *reason, "why, for the audit")->required();
-  credit->callback([&context, account, reason, amount] {
-    context.run = [&context, account, reason, amount]() -> Result<int> {
-      ADL_TRY(api, context.api());
-      ADL_TRY(micro, parse_amount(*amount));
-      ADL_TRY(answer, api.post(fmt::format("/api/v1/admin/accounts/{}/credit",
-                                           http::percent_encode(*account)),
-                               json::object{{"amount_micro", micro}, {"reason", *reason}}));
-      return print_json(answer), 0;
-    };
-  });
-}
-
-}  // namespace
 
 void add_account_commands(CLI::App& app, Context& context) {
   const auto simple = [&](const char* name, const char* help, Result<int> (*run)(Context&)) {
@@ -219,7 +151,6 @@ void add_account_commands(CLI::App& app, Context& context) {
       return print_new_account(context, answer), 0;
     };
   });
-  add_admin(app, context);
 }
 
 }  // namespace autodl::cli

@@ -9,6 +9,7 @@
 
 #include "cli/commands.hpp"
 #include "cli/local_folder.hpp"
+#include "cli/user_list.hpp"
 
 namespace autodl::cli {
 namespace {
@@ -127,6 +128,29 @@ TEST_F(CliConfig, BrokenFile_IsNamedWithItsLine) {
   const auto read = load_credentials({}, false, environment());
   ASSERT_FALSE(read.ok());
   EXPECT_NE(read.error().message().find("line 2"), std::string::npos) << read.error().message();
+}
+
+TEST(UserList, ReadsQuotesAndSkipsTheHeading) {
+  const auto users = parse_user_list(
+      "\xEF\xBB\xBFname,group,credit\r\nanna,lab,12.5\r\n\r\n\"li, wei\",\"a \"\"b\"\"\"\nzoe");
+  ASSERT_TRUE(users.ok()) << users.error().message();
+  ASSERT_EQ(users->size(), 3u);
+  EXPECT_EQ((*users)[0].group, "lab");
+  EXPECT_EQ((*users)[0].credit_micro, 12'500'000);
+  EXPECT_EQ((*users)[1].line, 4u);
+  EXPECT_EQ((*users)[1].name, "li, wei");
+  EXPECT_EQ((*users)[1].group, "a \"b\"");
+  EXPECT_EQ((*users)[2].name, "zoe");
+}
+
+TEST(UserList, NamesEveryWrongLine) {
+  const auto users =
+      parse_user_list("anna,lab,x\nboris\n,lab\nboris,lab\n\"open\nclara,a,1,b\ndora,a,-1\n");
+  ASSERT_FALSE(users.ok());
+  EXPECT_EQ(users.error().message(),
+            "line 1: 'x' is no credit\nline 3: the name is missing\nline 4: 'boris' stands in line "
+            "2 already\nline 5: a quoted field is not closed, or is followed by something\nline 6: "
+            "more than name,group,credit\nline 7: '-1' is no credit");
 }
 
 }  // namespace

@@ -31,11 +31,14 @@ struct Context {
   Result<Api> api();
 };
 
-void add_account_commands(CLI::App& app, Context& context);   // login, balance, gpus, images, admin
+void add_account_commands(CLI::App& app, Context& context);   // login, balance, gpus, images
 void add_instance_commands(CLI::App& app, Context& context);  // create … bill
 void add_remote_commands(CLI::App& app, Context& context);    // ssh, exec, cp, run
 
+void add_admin_commands(CLI::App& app, Context& context);  // for operators
+
 // Shared by the groups.
+void print_new_account(Context& context, const json::value& answer);
 std::string instance_target(const std::string& instance, std::string_view rest = "");
 Result<json::object> get_instance(Api& api, const std::string& instance);
 std::string text_of(const json::object& object, std::string_view key);

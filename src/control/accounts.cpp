@@ -21,11 +21,22 @@ std::string upper(std::string text) {
   return text;
 }
 
+}  // namespace
+
 Error no_account() {
-  return Error(ErrorKind::kNotFound, "no_such_account", "there is no such account");
+  return Error(ErrorKind::kNotFound, "no_such_account", "there is no such account",
+               "see `autodl admin user list`");
 }
 
-}  // namespace
+Error disabled_account() {
+  return Error(ErrorKind::kDenied, "account_disabled", "the account is disabled",
+               "ask the operator");
+}
+
+Status check_reason(std::string_view reason) {
+  if (utf8_length(reason) && reason.size() <= 1'024 && !has_control_character(reason)) return {};
+  return Error(ErrorKind::kInvalid, "bad_reason", "reason is not one line of at most 1024 bytes");
+}
 
 AccountView ControlCore::State::view(const AccountRow& account) const {
   AccountView out;
@@ -34,19 +45,44 @@ AccountView ControlCore::State::view(const AccountRow& account) const {
   out.available_micro = ledger.available(account.id);
   out.balance_micro = out.held_micro + out.available_micro;
   out.currency = config.currency;
+  if (const auto group = groups.find(account.group); group != groups.end()) {
+    out.group = group->second.name;
+  }
+  out.cards_held = cards_held(account.id);
+  out.instances = instances_of(account.id);
   return out;
 }
 
-Result<NewAccount> ControlCore::State::create_account(const RequestContext&, std::string_view name,
-                                                      Role role) {
+Result<NewAccount> ControlCore::State::create_account(const RequestContext& context,
+                                                      std::string_view name, Role role,
+                                                      const AccountStart& start) {
   ADL_TRY_STATUS(validate_account_name(name));
+  if (is_ulid(name)) {
+    return Error(ErrorKind::kInvalid, "bad_name", "a name may not look like an id");
+  }
+  if (!start.group.empty()) ADL_TRY_STATUS(validate_account_name(start.group));
+  if (start.credit_micro < 0) {
+    return Error(ErrorKind::kInvalid, "bad_amount", "credit_micro is negative");
+  }
   for (const auto& [id, row] : accounts) {
     if (row.name == name) {
       return Error(ErrorKind::kConflict, "name_taken",
                    fmt::format("there is an account '{}' already", name));
     }
   }
-  AccountRow row{AccountId(ids.next()), std::string(name), role, now(), 0};
+  AccountRow row;
+  row.id = AccountId(ids.next());
+  row.name = std::string(name);
+  row.role = role;
+  row.created_at = now();
+  if (start.credit_micro > 0) {
+    ADL_TRY(entry, ledger.credit(row.id, start.credit_micro, now(), "at the account's beginning"));
+    record(entry);
+  }
+  if (!start.group.empty()) {
+    const auto group = group_named(start.group);
+    row.group = group.ok() ? *group : make_group(context, start.group);
+  }
   NewAccount out;
   out.token = "adl_" + random.hex(32);
   out.access_key = "AK" + upper(random.hex(10));
@@ -59,6 +95,10 @@ Result<NewAccount> ControlCore::State::create_account(const RequestContext&, std
   batch.access_keys.push_back(
       {out.access_key, row.id, secrets.seal(out.secret_key, out.access_key, random), now()});
   out.account = view(row);
+  audit(context,
+        {"user.add", row.name, "{}",
+         json_object({{"id", row.id.str()}, {"role", to_string(role)}, {"group", start.group}}),
+         start.credit_micro > 0 ? fmt::format("with {} micro-units", start.credit_micro) : ""});
   return out;
 }
 
@@ -79,8 +119,8 @@ bool ControlCore::has_operator() const {
 }
 
 Result<NewAccount> ControlCore::create_account(const RequestContext& context, std::string_view name,
-                                               Role role) {
-  return state_->create_account(context, name, role);
+                                               Role role, const AccountStart& start) {
+  return state_->create_account(context, name, role, start);
 }
 
 Result<AccountId> ControlCore::account_of_token(std::string_view token) const {
@@ -89,6 +129,7 @@ Result<AccountId> ControlCore::account_of_token(std::string_view token) const {
     return Error(ErrorKind::kDenied, "bad_token", "the token is not valid",
                  "sign in again with `autodl login`");
   }
+  if (state_->accounts.at(found->second).disabled) return disabled_account();
   return found->second;
 }
 
@@ -98,6 +139,7 @@ Result<SigningKey> ControlCore::signing_key(std::string_view key_id) const {
     return Error(ErrorKind::kDenied, "unknown_key", "there is no such access key",
                  "check access_key, or sign in again with `autodl login`");
   }
+  if (state_->accounts.at(found->second.account).disabled) return disabled_account();
   return found->second;
 }
 
@@ -124,16 +166,19 @@ std::vector<AccountView> ControlCore::accounts() const {
   return out;
 }
 
-Result<AccountView> ControlCore::credit(const RequestContext&, const AccountId& account,
+Result<AccountView> ControlCore::credit(const RequestContext& context, const AccountId& account,
                                         std::int64_t amount_micro, std::string_view reason) {
   const auto found = state_->accounts.find(account);
   if (found == state_->accounts.end()) return no_account();
-  if (!utf8_length(reason) || reason.size() > 1'024 || has_control_character(reason)) {
-    return Error(ErrorKind::kInvalid, "bad_reason", "reason is not one line of at most 1024 bytes");
-  }
+  ADL_TRY_STATUS(check_reason(reason));
+  const std::int64_t before = state_->view(found->second).balance_micro;
   ADL_TRY(entry, state_->ledger.credit(account, amount_micro, state_->now(), reason));
   state_->record(entry);
-  return state_->view(found->second);
+  const AccountView view = state_->view(found->second);
+  state_->audit(
+      context, {"user.credit", found->second.name, fmt::format(R"({{"balance_micro":{}}})", before),
+                fmt::format(R"({{"balance_micro":{}}})", view.balance_micro), std::string(reason)});
+  return view;
 }
 
 Result<std::optional<IdempotencyRow>> ControlCore::find_answer(

@@ -74,12 +74,19 @@ Status ControlCore::State::load() {
   for (auto& row : snapshot.idempotency) answers[{row.account, row.key}] = row;
   for (auto& row : snapshot.nonces) nonces[{row.key_id, row.nonce}] = row.at;
   for (auto& row : snapshot.intervals) intervals[row.run].push_back(row);
+  for (auto& row : snapshot.groups) groups[row.id] = row;
+  for (auto& row : snapshot.nodes) node_rows[row.id] = row;
+  for (auto& row : snapshot.cards) card_rows[row.id] = row;
+  for (auto& row : snapshot.image_aliases) image_aliases[row.alias] = row;
+  audit_seq = snapshot.last_audit_seq;
+  card_fact_seq = snapshot.last_card_fact_seq;
   return check();
 }
 
 bool ControlCore::State::dirty() const {
   return !batch.empty() || !dirty_accounts.empty() || !dirty_instances.empty() ||
-         !dirty_runs.empty() || !dirty_balances.empty();
+         !dirty_runs.empty() || !dirty_balances.empty() || !dirty_groups.empty() ||
+         !dirty_nodes.empty() || !dirty_cards.empty();
 }
 
 Status ControlCore::State::flush() {
@@ -91,6 +98,9 @@ Status ControlCore::State::flush() {
   for (const auto& id : dirty_accounts) batch.accounts.push_back(accounts.at(id));
   for (const auto& id : dirty_instances) batch.instances.push_back(instances.at(id));
   for (const auto& id : dirty_runs) batch.runs.push_back(runs.at(id));
+  for (const auto& id : dirty_groups) batch.groups.push_back(groups.at(id));
+  for (const auto& id : dirty_nodes) batch.nodes.push_back(node_rows.at(id));
+  for (const auto& id : dirty_cards) batch.cards.push_back(card_rows.at(id));
   for (const auto& [key, row] : dirty_balances) batch.balances.push_back(row);
   Status done = check();  // never commit what does not add up
   if (done.ok()) done = store.commit(batch);
@@ -102,6 +112,9 @@ Status ControlCore::State::flush() {
   dirty_accounts.clear();
   dirty_instances.clear();
   dirty_runs.clear();
+  dirty_groups.clear();
+  dirty_nodes.clear();
+  dirty_cards.clear();
   dirty_balances.clear();
   committed_seq = event_seq;
   return {};

@@ -58,6 +58,7 @@ struct CoreConfig {
 struct RequestContext {
   std::string request_id;
   Actor actor = Actor::kUser;
+  AccountId caller = {};  // for the audit; empty: the one with the setup token
 };
 
 class ControlCore {
@@ -77,8 +78,8 @@ class ControlCore {
 
   // ---- sign-in
   bool has_operator() const;  // false: POST /setup is open
-  Result<NewAccount> create_account(const RequestContext& context, std::string_view name,
-                                    Role role);
+  Result<NewAccount> create_account(const RequestContext& context, std::string_view name, Role role,
+                                    const AccountStart& start = {});
   Result<AccountId> account_of_token(std::string_view token) const;   // kDenied bad_token
   Result<SigningKey> signing_key(std::string_view key_id) const;      // kDenied unknown_key
   Status use_nonce(std::string_view key_id, std::string_view nonce);  // kDenied replayed
@@ -87,6 +88,34 @@ class ControlCore {
   // amount_micro may be negative (a correction), never below what is available.
   Result<AccountView> credit(const RequestContext& context, const AccountId& account,
                              std::int64_t amount_micro, std::string_view reason);
+
+  // ---- operators. Each change is written to the audit in its own transaction.
+  Result<AccountId> account_named(std::string_view key) const;  // an id or a name
+  // A disabled account can't sign in or start anything; what waits is cancelled, what runs is told
+  // and stopped after stop_after. Enabled again before that, it goes on. An operator can't disable
+  // himself: so there is always one.
+  Result<AccountView> disable_account(const RequestContext& context, const AccountId& account,
+                                      Millis stop_after, std::string_view reason);
+  Result<AccountView> enable_account(const RequestContext& context, const AccountId& account,
+                                     std::string_view reason);
+  Result<AccountView> set_quota(const RequestContext& context, const AccountId& account,
+                                const Quota& quota, std::string_view reason);
+  Result<GroupView> set_group_quota(const RequestContext& context, std::string_view group,
+                                    const Quota& quota, std::string_view reason);
+  // Newest first.
+  Result<std::vector<AuditRow>> audit(const AuditFilter& filter) const;
+  Result<NodeView> drain_node(const RequestContext& context, const NodeId& node,
+                              std::optional<UtcTime> until, std::string_view reason);
+  Result<NodeView> resume_node(const RequestContext& context, const NodeId& node,
+                               std::string_view reason);
+  Result<CardView> cordon_card(const RequestContext& context, const CardId& card, bool cordoned,
+                               std::string_view reason);
+  Result<std::vector<CardFact>> card_history(const CardId& card, std::optional<std::int64_t> before,
+                                             std::size_t limit) const;
+  std::vector<ImageAliasRow> image_aliases() const;
+  // reference empty: takes the alias away.
+  Result<ImageAliasRow> set_image_alias(const RequestContext& context, std::string_view alias,
+                                        std::string_view reference, std::string_view reason);
 
   // ---- idempotency: look up first, then do the work, then remember, all before one flush
   // The first answer under this key; none: new; kConflict idempotency_mismatch: another request.

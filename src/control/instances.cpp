@@ -72,7 +72,10 @@ Status ControlCore::State::resolve_image(const CreateRequest& request, InstanceR
     for (const auto& image : node->second.observed.images) present.push_back(image.reference);
     if (!node->second.observed.simulated_cards) cuda = node->second.observed.cuda_version;
   }
-  ADL_TRY(resolved, catalogue.resolve(request.image, cuda, present));
+  const auto alias = image_aliases.find(request.image);
+  const bool known = alias != image_aliases.end() && !alias->second.reference.empty();
+  const std::string meant = known ? alias->second.reference : request.image;
+  ADL_TRY(resolved, catalogue.resolve(meant, cuda, present));
   if (resolved.loses_cuda && cuda > 0 && request.gpu_count > 0 && !request.allow_cpu_image) {
     return invalid("cpu_image_refused",
                    fmt::format("'{}' would be replaced by {}, which has no CUDA", request.image,
@@ -129,6 +132,7 @@ Result<InstanceRow> ControlCore::State::prepare(const AccountId& account,
                                                 const CreateRequest& request) {
   ADL_TRY_STATUS(validate(request));
   InstanceRow row;
+  ADL_TRY_STATUS(check_instance_quota(accounts.at(account)));
   ADL_TRY(card, resolve_card(request));
   ADL_TRY_STATUS(resolve_image(request, row));
   ADL_TRY(name, pick_name(accounts.at(account), request));
@@ -177,6 +181,9 @@ Status ControlCore::State::start(const RequestContext& context, InstanceRow& ins
                  fmt::format("the instance is {}", to_string(instance.state)),
                  stopping ? "wait until it is stopped" : "");
   }
+  const AccountRow& owner = accounts.at(instance.account);
+  if (owner.disabled) return disabled_account();
+  ADL_TRY_STATUS(check_card_quota(owner, instance.gpu_count));
   RunRow run;
   run.id = RunId(ids.next());
   run.instance = instance.id;

@@ -31,6 +31,7 @@ void ControlCore::State::take_observed(const ObservedSet& observed) {
     node.index[seen.id] = i;
   }
   node.unknown = std::move(unknown);
+  take_cards(observed);
   for (const auto& [id, index] : node.index) {
     take_instance(instances.at(id), observed.instances[index]);
   }
@@ -229,6 +230,8 @@ void ControlCore::State::end_run(RunRow& run, const RunResult& result) {
   run.remedy = end.remedy;
   if (result.exit_code) run.exit_code = *result.exit_code;
   if (result.signal) run.signal = *result.signal;
+  for (const auto& card : run.cards)
+    card_fact("freed", instance.node, CardId(card), &run, end.reason);
   close_run(run);
   set_state(instance, end.state, end.reason, end.remedy);
   const char* type = end.outcome == Outcome::kLost         ? "lost"
@@ -276,7 +279,9 @@ std::string ControlCore::State::why_not_ready(const RunRow& run) const {
   const InstanceRow& instance = instances.at(run.instance);
   const NodeLive* node = node_of(instance);
   if (run.hold_micro < hour_price(run)) return "waiting for the funds that other runs give back";
+  if (accounts.at(instance.account).disabled) return "the account is disabled";
   if (node == nullptr || !node->reachable) return "the node is not reachable";
+  if (auto planned = drain_reason(instance.node); !planned.empty()) return planned;
   if (!instance.image_ready) return "the image is being pulled";
   if (!instance.disk_ready) return "the disk is being made";
   const ObservedInstance* seen = observed_of(instance);
@@ -304,8 +309,9 @@ std::vector<QueueItem> ControlCore::State::waiting() const {
   });
   std::vector<QueueItem> items;
   for (const RunRow* run : rows) {
+    const auto waited = std::chrono::duration_cast<Millis>(now() - run->requested_at).count();
     items.push_back({run->id, instances.at(run->instance).node, run->gpu_type, run->gpu_count,
-                     why_not_ready(*run)});
+                     why_not_ready(*run), run->account, accounts.at(run->account).group, waited});
   }
   return items;
 }
@@ -318,27 +324,28 @@ std::vector<FreeCards> ControlCore::State::free_cards() const {
     held.insert(cards.begin(), cards.end());
   }
   for (const auto& fence : fences) held.insert(fence.cards.begin(), fence.cards.end());
-  std::map<std::pair<NodeId, std::string>, FreeCards> groups;
+  std::map<std::pair<NodeId, std::string>, FreeCards> by_type;
   for (const auto& [id, node] : nodes) {
     for (const auto& card : node.observed.cards) {
-      FreeCards& group = groups[{id, card.type}];
+      FreeCards& group = by_type[{id, card.type}];
       group.node = id;
       group.gpu_type = card.type;
       ++group.total;
-      if (node.reachable && card.health == CardHealth::kFree && !held.contains(card.id.str())) {
+      if (node.reachable && card.health == CardHealth::kFree && !held.contains(card.id.str()) &&
+          !cordoned(card.id)) {
         group.cards.push_back(card.id);
       }
     }
   }
   std::vector<FreeCards> out;
-  for (auto& [key, group] : groups) out.push_back(std::move(group));
+  for (auto& [key, group] : by_type) out.push_back(std::move(group));
   return out;
 }
 
 void ControlCore::State::schedule() {
   const auto items = waiting();
   if (items.empty()) return;
-  for (auto& answer : placement.place(items, free_cards())) {
+  for (auto& answer : placement.place(items, free_cards(), holdings())) {
     RunRow& run = runs.at(answer.run);
     if (answer.granted) {
       grant(run, answer.cards);
@@ -364,6 +371,7 @@ void ControlCore::State::grant(RunRow& run, const std::vector<CardId>& cards) {
          {"card_granted", fmt::format("{} x {}", cards.size(), run.gpu_type),
           json_object({{"cards", fmt::format("{}", fmt::join(run.cards, ","))}})});
   }
+  for (const auto& card : cards) card_fact("granted", instance.node, card, &run);
   emit(instance, run.id, {"starting", "starting"});
   touch_desired();
   info.told_revision = revision;
@@ -390,6 +398,7 @@ void ControlCore::State::tick() {
   for (auto& [id, node] : nodes) {
     if (node.reachable && steady() - node.heard > config.node_silence) node.reachable = false;
   }
+  stop_disabled();
   for (const auto& id : std::set<RunId>(active)) step_run(runs.at(id));
   finish_shrinks();
   fund_waiting();

@@ -17,6 +17,7 @@ InstanceView ControlCore::State::view(const InstanceRow& instance) const {
   out.currency = config.currency;
   out.ssh_host = config.public_host;
   out.price_micro_per_hour = price_of(instance);
+  out.notice = notice_of(instance);
   const ObservedInstance* seen = observed_of(instance);
   if (seen != nullptr && !instance.image_ready && seen->image == ImageState::kPulling) {
     out.progress = ProgressView{"pulling the image", seen->image_percent};
@@ -237,38 +238,6 @@ std::vector<ImageView> ControlCore::images() const {
     view.name = present.begin()->first;
     fill(view, view.name);
     out.push_back(std::move(view));
-  }
-  return out;
-}
-
-std::vector<NodeView> ControlCore::nodes() const {
-  std::vector<NodeView> out;
-  for (const auto& [id, node] : state_->nodes) {
-    NodeView view;
-    view.id = id;
-    view.reachable = node.reachable;
-    view.boot_id = node.observed.boot_id;
-    view.driver_version = node.observed.driver_version;
-    view.simulated_cards = node.observed.simulated_cards;
-    view.cards = static_cast<std::int64_t>(node.observed.cards.size());
-    view.unknown_instances.assign(node.unknown.begin(), node.unknown.end());
-    out.push_back(std::move(view));
-  }
-  return out;
-}
-
-std::vector<CardView> ControlCore::cards() const {
-  std::map<std::string, InstanceId> holders;
-  for (const auto& id : state_->active) {
-    const RunRow& run = state_->runs.at(id);
-    for (const auto& card : run.cards) holders[card] = run.instance;
-  }
-  std::vector<CardView> out;
-  for (const auto& [id, node] : state_->nodes) {
-    for (const auto& card : node.observed.cards) {
-      const auto holder = holders.find(card.id.str());
-      out.push_back({id, card, holder == holders.end() ? InstanceId() : holder->second});
-    }
   }
   return out;
 }

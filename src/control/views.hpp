@@ -20,6 +20,29 @@ struct AccountView {
   std::int64_t held_micro = 0;       // for runs
   std::int64_t available_micro = 0;  // free to spend
   std::string currency;
+  std::string group;  // its name; empty: none
+  std::int64_t cards_held = 0;
+  std::int64_t instances = 0;  // not released ones
+};
+
+// What a new account begins with. A group that does not exist is made (without a budget).
+struct AccountStart {
+  std::string group;
+  std::int64_t credit_micro = 0;
+};
+
+// What is held at once at most. An unset member is left as it is; a negative number takes the limit
+// away.
+struct Quota {
+  std::optional<std::int64_t> cards;
+  std::optional<std::int64_t> instances;
+};
+
+struct GroupView {
+  GroupRow row;
+  std::int64_t members = 0;
+  std::int64_t cards_held = 0;
+  std::int64_t instances = 0;
 };
 
 struct NewAccount {
@@ -61,6 +84,7 @@ struct InstanceView {
   std::string currency;
   std::string ssh_host;  // with row.port and row.host_key
   std::optional<NextRuleView> next_rule;
+  std::string notice;  // what the operator has planned with its node or owner; empty: nothing
 };
 
 struct InstancePage {
@@ -140,12 +164,16 @@ struct NodeView {
   bool simulated_cards = false;
   std::int64_t cards = 0;
   std::vector<InstanceId> unknown_instances;  // it has them, control does not know them: kept
+  NodeRow wanted;                             // draining, until when, why
+  std::int64_t running = 0;                   // runs that have a place there
+  std::int64_t cordoned = 0;                  // cards
 };
 
 struct CardView {
   NodeId node;
   ObservedCard card;
   InstanceId holder;  // by control's rows; empty: nobody
+  CardRow wanted;     // cordoned, why
 };
 
 // One row of the gateway's table.

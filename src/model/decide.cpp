@@ -91,8 +91,8 @@ Ending ending_of(const RunRow& run, const RunResult& result, bool has_command,
   }
   switch (*by) {
     case StopBy::kUser:
-      return {has_command ? Outcome::kCancelled : Outcome::kCompleted, stopped, "stopped by you",
-              ""};
+      return {has_command ? Outcome::kCancelled : Outcome::kCompleted, stopped,
+              run.reason.empty() ? "stopped by you" : run.reason, ""};
     case StopBy::kRule: return {Outcome::kRule, stopped, "max_runtime is over", ""};
     case StopBy::kLease:
       if (max_runtime_reached) return {Outcome::kRule, stopped, "max_runtime is over", ""};

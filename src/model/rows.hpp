@@ -25,8 +25,12 @@ struct AccountRow {
   std::string name;
   Role role = Role::kUser;
   UtcTime created_at;
-  std::int64_t names_given = 0;  // the last of 001, 002, …
-  GroupId group;                 // empty: none
+  std::int64_t names_given = 0;               // the last of 001, 002, …
+  GroupId group;                              // empty: none
+  bool disabled = false;                      // may not sign in nor start anything
+  std::optional<UtcTime> stop_runs_at;        // of a disabled one: what runs is stopped then
+  std::optional<std::int64_t> cards_max;      // held at once over all runs; none: no limit
+  std::optional<std::int64_t> instances_max;  // not released ones
   bool operator==(const AccountRow&) const = default;
 };
 
@@ -159,7 +163,68 @@ struct GroupRow {
   std::optional<std::int64_t> budget_micro;  // none: no limit
   std::int64_t spent_micro = 0;              // of its members, while they were members
   UtcTime created_at;
+  std::optional<std::int64_t> cards_max;      // of all members together; none: no limit
+  std::optional<std::int64_t> instances_max;  // of all members together
   bool operator==(const GroupRow&) const = default;
+};
+
+// What an operator (or the platform for one) changed. Appended in the transaction of the change,
+// and never altered: the store refuses it.
+struct AuditRow {
+  std::int64_t seq = 0;  // 1…
+  UtcTime at;
+  AccountId actor;
+  std::string actor_name;     // as it was then
+  std::string action;         // "user.disable", "price.set", …
+  std::string target;         // what was changed: a name, an id
+  std::string before = "{}";  // JSON objects of what the change touched
+  std::string after = "{}";
+  std::string reason;
+  std::string request_id;
+  bool operator==(const AuditRow&) const = default;
+};
+
+// What the operator wants of a node. A node without a row takes part in everything.
+struct NodeRow {
+  NodeId id;
+  bool draining = false;               // nothing new starts there
+  std::optional<UtcTime> drain_until;  // told to those who run there; runs are not ended at it
+  std::string reason;
+  UtcTime changed_at;
+  bool operator==(const NodeRow&) const = default;
+};
+
+// What the operator wants of a card.
+struct CardRow {
+  CardId id;
+  bool cordoned = false;  // not granted; a run that holds it goes on
+  std::string reason;
+  std::string quarantine;  // why the node last said that it can't be lent; empty: it can
+  UtcTime changed_at;
+  bool operator==(const CardRow&) const = default;
+};
+
+// What befell a card: "granted", "freed", "quarantined", "cleared", "cordoned", "uncordoned".
+struct CardFact {
+  std::int64_t seq = 0;  // 1…
+  UtcTime at;
+  std::string what;
+  CardId card;
+  NodeId node;
+  std::string type;
+  AccountId account;  // of a grant
+  InstanceId instance;
+  RunId run;
+  std::string detail;
+  bool operator==(const CardFact&) const = default;
+};
+
+// Another name for an image, beside those of the catalogue.
+struct ImageAliasRow {
+  std::string alias;
+  std::string reference;  // a catalogue's name or an OCI reference; empty: taken away
+  UtcTime changed_at;
+  bool operator==(const ImageAliasRow&) const = default;
 };
 
 struct TokenRow {

@@ -16,15 +16,17 @@ class PlacementEngine {
   virtual ~PlacementEngine() = default;
   // One answer per waiting item, in the same order. Only cards in `free` may be granted.
   virtual std::vector<QueueAnswer> place(const std::vector<QueueItem>& waiting,
-                                         const std::vector<FreeCards>& free) = 0;
+                                         const std::vector<FreeCards>& free,
+                                         const Holdings& holdings) = 0;
 };
 
-// First come, first served over the nodes' own cards.
+// The order of sched/queue.hpp over the nodes' own cards.
 class LocalPlacement final : public PlacementEngine {
  public:
   std::vector<QueueAnswer> place(const std::vector<QueueItem>& waiting,
-                                 const std::vector<FreeCards>& free) override {
-    return plan_queue(waiting, free);
+                                 const std::vector<FreeCards>& free,
+                                 const Holdings& holdings) override {
+    return plan_queue(waiting, free, holdings);
   }
 };
 

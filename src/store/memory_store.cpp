@@ -47,6 +47,21 @@ std::string key_of(const VoucherRow& row) {
 std::string key_of(const GroupRow& row) {
   return row.id.str();
 }
+std::int64_t key_of(const AuditRow& row) {
+  return row.seq;
+}
+std::int64_t key_of(const CardFact& row) {
+  return row.seq;
+}
+std::string key_of(const NodeRow& row) {
+  return row.id.str();
+}
+std::string key_of(const CardRow& row) {
+  return row.id.str();
+}
+std::string key_of(const ImageAliasRow& row) {
+  return row.alias;
+}
 std::int64_t key_of(const Event& row) {
   return row.seq;
 }
@@ -96,8 +111,9 @@ bool Batch::empty() const {
   return accounts.empty() && instances.empty() && runs.empty() && tokens.empty() &&
          access_keys.empty() && ssh_keys.empty() && balances.empty() && idempotency.empty() &&
          nonces.empty() && events.empty() && entries.empty() && intervals.empty() &&
-         prices.empty() && vouchers.empty() && groups.empty() && !forget_nonces_before &&
-         !forget_idempotency_before;
+         prices.empty() && vouchers.empty() && groups.empty() && audit.empty() &&
+         card_facts.empty() && nodes.empty() && cards.empty() && image_aliases.empty() &&
+         !forget_nonces_before && !forget_idempotency_before;
 }
 
 Result<Snapshot> MemoryStore::load() {
@@ -117,6 +133,11 @@ Result<Snapshot> MemoryStore::load() {
   snapshot.prices = all(prices_);
   snapshot.vouchers = all(vouchers_);
   snapshot.groups = all(groups_);
+  snapshot.nodes = all(nodes_);
+  snapshot.cards = all(cards_);
+  snapshot.image_aliases = all(image_aliases_);
+  snapshot.last_audit_seq = audit_.empty() ? 0 : audit_.rbegin()->first;
+  snapshot.last_card_fact_seq = card_facts_.empty() ? 0 : card_facts_.rbegin()->first;
   snapshot.last_event_seq = events_.empty() ? 0 : events_.rbegin()->first;
   snapshot.last_entry_seq = entries_.empty() ? 0 : entries_.rbegin()->first;
   return snapshot;
@@ -127,6 +148,8 @@ Status MemoryStore::check_new(const Batch& batch) const {
   ADL_TRY_STATUS(check_appended(entries_, batch.entries));
   ADL_TRY_STATUS(check_appended(intervals_, batch.intervals));
   ADL_TRY_STATUS(check_appended(prices_, batch.prices));
+  ADL_TRY_STATUS(check_appended(audit_, batch.audit));
+  ADL_TRY_STATUS(check_appended(card_facts_, batch.card_facts));
   return check_appended(nonces_, batch.nonces);
 }
 
@@ -154,6 +177,11 @@ Status MemoryStore::commit(const Batch& batch) {
   put(prices_, batch.prices);
   put(vouchers_, batch.vouchers);
   put(groups_, batch.groups);
+  put(audit_, batch.audit);
+  put(card_facts_, batch.card_facts);
+  put(nodes_, batch.nodes);
+  put(cards_, batch.cards);
+  put(image_aliases_, batch.image_aliases);
   if (const auto before = batch.forget_nonces_before) {
     std::erase_if(nonces_, [&](const auto& item) { return item.second.at < *before; });
   }
@@ -187,6 +215,31 @@ Result<std::vector<LedgerEntry>> MemoryStore::statement(const EntryFilter& filte
                         (!filter.from || row.at >= *filter.from) &&
                         (!filter.to || row.at < *filter.to) && (filter.holds || !of_hold);
     if (wanted) rows.push_back(row);
+  }
+  return rows;
+}
+
+Result<std::vector<AuditRow>> MemoryStore::audit(const AuditFilter& filter) {
+  std::vector<AuditRow> rows;
+  for (auto at = audit_.rbegin(); at != audit_.rend() && rows.size() < filter.limit; ++at) {
+    const AuditRow& row = at->second;
+    const bool begins = filter.action.ends_with('.') && row.action.starts_with(filter.action);
+    const bool wanted = (!filter.before || row.seq < *filter.before) &&
+                        (filter.actor.empty() || row.actor == filter.actor) &&
+                        (filter.action.empty() || row.action == filter.action || begins) &&
+                        (filter.target.empty() || row.target == filter.target);
+    if (wanted) rows.push_back(row);
+  }
+  return rows;
+}
+
+Result<std::vector<CardFact>> MemoryStore::card_facts(const CardId& card,
+                                                      std::optional<std::int64_t> before,
+                                                      std::size_t limit) {
+  std::vector<CardFact> rows;
+  for (auto at = card_facts_.rbegin(); at != card_facts_.rend() && rows.size() < limit; ++at) {
+    if (at->second.card != card || (before && at->first >= *before)) continue;
+    rows.push_back(at->second);
   }
   return rows;
 }

@@ -22,6 +22,9 @@ class MemoryStore final : public Store {
   Result<std::vector<LedgerEntry>> entries(const AccountId& account, const InstanceId& instance,
                                            std::int64_t after, std::size_t limit) override;
   Result<std::vector<LedgerEntry>> statement(const EntryFilter& filter) override;
+  Result<std::vector<AuditRow>> audit(const AuditFilter& filter) override;
+  Result<std::vector<CardFact>> card_facts(const CardId& card, std::optional<std::int64_t> before,
+                                           std::size_t limit) override;
 
   // The n-th commit from now (1: the next) fails; applied: all of it is there all the same, as
   // when the power went between the disk's write and its answer.
@@ -54,6 +57,11 @@ class MemoryStore final : public Store {
   std::map<std::int64_t, PriceRow> prices_;
   std::map<std::string, VoucherRow> vouchers_;
   std::map<std::string, GroupRow> groups_;
+  std::map<std::int64_t, AuditRow> audit_;
+  std::map<std::int64_t, CardFact> card_facts_;
+  std::map<std::string, NodeRow> nodes_;
+  std::map<std::string, CardRow> cards_;
+  std::map<std::string, ImageAliasRow> image_aliases_;
   std::map<std::string, IntervalRow> intervals_;
 };
 

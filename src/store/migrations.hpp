@@ -61,7 +61,9 @@ CREATE TABLE intervals(run TEXT NOT NULL REFERENCES runs(id), number INTEGER NOT
   from_utc INTEGER NOT NULL, ms INTEGER NOT NULL CHECK(ms >= 0), billed INTEGER NOT NULL,
   reason TEXT NOT NULL, PRIMARY KEY(run, number)) STRICT, WITHOUT ROWID;
 )sql",
-    // 2: vouchers, prices from a time on, groups with a budget.
+    // 2: vouchers, prices from a time on, groups with a budget; audit, quotas, drained nodes,
+    // cordoned
+    // cards and their history, image aliases.
     R"sql(
 ALTER TABLE accounts ADD COLUMN group_id TEXT NOT NULL DEFAULT '';
 ALTER TABLE instances ADD COLUMN storage_before_micro INTEGER NOT NULL DEFAULT 0;
@@ -86,6 +88,30 @@ CREATE TABLE vouchers(id TEXT PRIMARY KEY, account TEXT NOT NULL REFERENCES acco
 CREATE TABLE account_groups(id TEXT PRIMARY KEY, name TEXT NOT NULL UNIQUE,
   budget_micro INTEGER CHECK(budget_micro >= 0), spent_micro INTEGER NOT NULL,
   created_at INTEGER NOT NULL) STRICT;
+ALTER TABLE accounts ADD COLUMN disabled INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE accounts ADD COLUMN stop_runs_at INTEGER;
+ALTER TABLE accounts ADD COLUMN cards_max INTEGER;
+ALTER TABLE accounts ADD COLUMN instances_max INTEGER;
+ALTER TABLE account_groups ADD COLUMN cards_max INTEGER;
+ALTER TABLE account_groups ADD COLUMN instances_max INTEGER;
+CREATE TABLE audit(seq INTEGER PRIMARY KEY, at INTEGER NOT NULL, actor TEXT NOT NULL,
+  actor_name TEXT NOT NULL, action TEXT NOT NULL, target TEXT NOT NULL, before TEXT NOT NULL,
+  after TEXT NOT NULL, reason TEXT NOT NULL, request_id TEXT NOT NULL) STRICT;
+CREATE TRIGGER audit_kept BEFORE DELETE ON audit
+  BEGIN SELECT RAISE(ABORT, 'the audit is append-only'); END;
+CREATE TRIGGER audit_as_written BEFORE UPDATE ON audit
+  BEGIN SELECT RAISE(ABORT, 'the audit is append-only'); END;
+CREATE TABLE nodes(id TEXT PRIMARY KEY, draining INTEGER NOT NULL, drain_until INTEGER,
+  reason TEXT NOT NULL, changed_at INTEGER NOT NULL) STRICT;
+CREATE TABLE cards(id TEXT PRIMARY KEY, cordoned INTEGER NOT NULL, reason TEXT NOT NULL,
+  quarantine TEXT NOT NULL, changed_at INTEGER NOT NULL) STRICT;
+CREATE TABLE card_facts(seq INTEGER PRIMARY KEY, at INTEGER NOT NULL, what TEXT NOT NULL,
+  card TEXT NOT NULL, node TEXT NOT NULL,
+  type TEXT NOT NULL, account TEXT NOT NULL, instance TEXT NOT NULL,
+  run TEXT NOT NULL, detail TEXT NOT NULL) STRICT;
+CREATE INDEX card_facts_card ON card_facts(card, seq);
+CREATE TABLE image_aliases(alias TEXT PRIMARY KEY, reference TEXT NOT NULL,
+  changed_at INTEGER NOT NULL) STRICT;
 )sql",
 };
 

@@ -34,6 +34,11 @@ ADL_TABLE(IntervalRow, "intervals", "run, number", true)
 ADL_TABLE(PriceRow, "prices", "number", true)
 ADL_TABLE(VoucherRow, "vouchers", "id", false)
 ADL_TABLE(GroupRow, "account_groups", "id", false)
+ADL_TABLE(AuditRow, "audit", "seq", true)
+ADL_TABLE(CardFact, "card_facts", "seq", true)
+ADL_TABLE(NodeRow, "nodes", "id", false)
+ADL_TABLE(CardRow, "cards", "id", false)
+ADL_TABLE(ImageAliasRow, "image_aliases", "alias", false)
 #undef ADL_TABLE
 
 void walk(auto& field, auto& r, const AccountRow*) {
@@ -43,6 +48,10 @@ void walk(auto& field, auto& r, const AccountRow*) {
   field("created_at", r.created_at);
   field("names_given", r.names_given);
   field("group_id", r.group);
+  field("disabled", r.disabled);
+  field("stop_runs_at", r.stop_runs_at);
+  field("cards_max", r.cards_max);
+  field("instances_max", r.instances_max);
 }
 void walk(auto& field, auto& r, const InstanceRow*) {
   field("id", r.id);
@@ -205,6 +214,51 @@ void walk(auto& field, auto& r, const GroupRow*) {
   field("budget_micro", r.budget_micro);
   field("spent_micro", r.spent_micro);
   field("created_at", r.created_at);
+  field("cards_max", r.cards_max);
+  field("instances_max", r.instances_max);
+}
+void walk(auto& field, auto& r, const AuditRow*) {
+  field("seq", r.seq);
+  field("at", r.at);
+  field("actor", r.actor);
+  field("actor_name", r.actor_name);
+  field("action", r.action);
+  field("target", r.target);
+  field("before", r.before);
+  field("after", r.after);
+  field("reason", r.reason);
+  field("request_id", r.request_id);
+}
+void walk(auto& field, auto& r, const CardFact*) {
+  field("seq", r.seq);
+  field("at", r.at);
+  field("what", r.what);
+  field("card", r.card);
+  field("node", r.node);
+  field("type", r.type);
+  field("account", r.account);
+  field("instance", r.instance);
+  field("run", r.run);
+  field("detail", r.detail);
+}
+void walk(auto& field, auto& r, const NodeRow*) {
+  field("id", r.id);
+  field("draining", r.draining);
+  field("drain_until", r.drain_until);
+  field("reason", r.reason);
+  field("changed_at", r.changed_at);
+}
+void walk(auto& field, auto& r, const CardRow*) {
+  field("id", r.id);
+  field("cordoned", r.cordoned);
+  field("reason", r.reason);
+  field("quarantine", r.quarantine);
+  field("changed_at", r.changed_at);
+}
+void walk(auto& field, auto& r, const ImageAliasRow*) {
+  field("alias", r.alias);
+  field("reference", r.reference);
+  field("changed_at", r.changed_at);
 }
 
 // ---- words of the enums that stand in columns

@@ -378,6 +378,11 @@ Status SqliteStore::Impl::write(const Batch& batch) {
   ADL_TRY_STATUS(insert(batch.prices));
   ADL_TRY_STATUS(insert(batch.vouchers));
   ADL_TRY_STATUS(insert(batch.groups));
+  ADL_TRY_STATUS(insert(batch.audit));
+  ADL_TRY_STATUS(insert(batch.card_facts));
+  ADL_TRY_STATUS(insert(batch.nodes));
+  ADL_TRY_STATUS(insert(batch.cards));
+  ADL_TRY_STATUS(insert(batch.image_aliases));
   return forget(batch);
 }
 
@@ -415,8 +420,15 @@ Result<Snapshot> SqliteStore::load() {
   ADL_TRY_STATUS(impl_->select("ORDER BY number", out.prices));
   ADL_TRY_STATUS(impl_->select("ORDER BY id", out.vouchers));
   ADL_TRY_STATUS(impl_->select("ORDER BY id", out.groups));
+  ADL_TRY_STATUS(impl_->select("ORDER BY id", out.nodes));
+  ADL_TRY_STATUS(impl_->select("ORDER BY id", out.cards));
+  ADL_TRY_STATUS(impl_->select("ORDER BY alias", out.image_aliases));
   ADL_TRY(last_event, impl_->number("SELECT coalesce(max(seq), 0) FROM events"));
   ADL_TRY(last_entry, impl_->number("SELECT coalesce(max(seq), 0) FROM ledger_entries"));
+  ADL_TRY(last_audit, impl_->number("SELECT coalesce(max(seq), 0) FROM audit"));
+  ADL_TRY(last_fact, impl_->number("SELECT coalesce(max(seq), 0) FROM card_facts"));
+  out.last_audit_seq = last_audit;
+  out.last_card_fact_seq = last_fact;
   out.last_event_seq = last_event;
   out.last_entry_seq = last_entry;
   return out;
@@ -457,6 +469,30 @@ Result<std::vector<LedgerEntry>> SqliteStore::statement(const EntryFilter& filte
       "ORDER BY seq LIMIT ?",
       rows, filter.account, filter.after, filter.instance, filter.instance, kind, kind, from, to,
       filter.holds, static_cast<std::int64_t>(filter.limit)));
+  return rows;
+}
+
+Result<std::vector<AuditRow>> SqliteStore::audit(const AuditFilter& filter) {
+  std::vector<AuditRow> rows;
+  const std::int64_t before = filter.before.value_or(INT64_MAX);
+  const bool begins = filter.action.ends_with('.');
+  ADL_TRY_STATUS(impl_->select<AuditRow>(
+      "WHERE seq < ? AND (? = '' OR actor = ?) "
+      "AND (? = '' OR action = ? OR (? AND substr(action, 1, ?) = ?)) "
+      "AND (? = '' OR target = ?) ORDER BY seq DESC LIMIT ?",
+      rows, before, filter.actor, filter.actor, filter.action, filter.action, begins,
+      static_cast<std::int64_t>(filter.action.size()), filter.action, filter.target, filter.target,
+      static_cast<std::int64_t>(filter.limit)));
+  return rows;
+}
+
+Result<std::vector<CardFact>> SqliteStore::card_facts(const CardId& card,
+                                                      std::optional<std::int64_t> before,
+                                                      std::size_t limit) {
+  std::vector<CardFact> rows;
+  ADL_TRY_STATUS(impl_->select<CardFact>("WHERE card = ? AND seq < ? ORDER BY seq DESC LIMIT ?",
+                                         rows, card, before.value_or(INT64_MAX),
+                                         static_cast<std::int64_t>(limit)));
   return rows;
 }
 

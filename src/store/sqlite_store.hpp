@@ -29,6 +29,9 @@ class SqliteStore final : public Store {
   Result<std::vector<LedgerEntry>> entries(const AccountId& account, const InstanceId& instance,
                                            std::int64_t after, std::size_t limit) override;
   Result<std::vector<LedgerEntry>> statement(const EntryFilter& filter) override;
+  Result<std::vector<AuditRow>> audit(const AuditFilter& filter) override;
+  Result<std::vector<CardFact>> card_facts(const CardId& card, std::optional<std::int64_t> before,
+                                           std::size_t limit) override;
 
  private:
   struct Impl;

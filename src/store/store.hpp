@@ -34,13 +34,18 @@ struct Batch {
   std::vector<PriceRow> prices;  // appended
   std::vector<VoucherRow> vouchers;
   std::vector<GroupRow> groups;
+  std::vector<AuditRow> audit;       // appended
+  std::vector<CardFact> card_facts;  // appended
+  std::vector<NodeRow> nodes;
+  std::vector<CardRow> cards;
+  std::vector<ImageAliasRow> image_aliases;
   std::optional<UtcTime> forget_nonces_before;
   std::optional<UtcTime> forget_idempotency_before;
 
   bool empty() const;
 };
 
-// Everything but events and entries.
+// Everything but events, entries, audit and card facts.
 struct Snapshot {
   std::string cluster;      // ULID, made with the store
   std::uint64_t epoch = 0;  // grows with each open: a node refuses a lower one
@@ -57,8 +62,13 @@ struct Snapshot {
   std::vector<PriceRow> prices;
   std::vector<VoucherRow> vouchers;
   std::vector<GroupRow> groups;
+  std::vector<NodeRow> nodes;
+  std::vector<CardRow> cards;
+  std::vector<ImageAliasRow> image_aliases;
   std::int64_t last_event_seq = 0;
   std::int64_t last_entry_seq = 0;
+  std::int64_t last_audit_seq = 0;
+  std::int64_t last_card_fact_seq = 0;
 };
 
 // What of an account's entries is wanted; an unset member allows all. seq > after, ascending.
@@ -70,6 +80,15 @@ struct EntryFilter {
   std::optional<UtcTime> to;    // at < to
   bool holds = true;            // hold and hold_release too
   std::int64_t after = 0;
+  std::size_t limit = 100;
+};
+
+// What of the audit is wanted; an unset member allows all. seq < before, newest first.
+struct AuditFilter {
+  std::optional<std::int64_t> before;
+  AccountId actor;
+  std::string action;  // "user.disable", or "user." for all that begin so
+  std::string target;
   std::size_t limit = 100;
 };
 
@@ -86,6 +105,11 @@ class Store {
                                                    std::size_t limit) = 0;
   // An account's statement: what moved its money, holds and their release only where kind asks.
   virtual Result<std::vector<LedgerEntry>> statement(const EntryFilter& filter) = 0;
+  virtual Result<std::vector<AuditRow>> audit(const AuditFilter& filter) = 0;
+  // Newest first, seq < before where it is set.
+  virtual Result<std::vector<CardFact>> card_facts(const CardId& card,
+                                                   std::optional<std::int64_t> before,
+                                                   std::size_t limit) = 0;
 };
 
 }  // namespace autodl

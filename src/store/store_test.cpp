@@ -105,6 +105,20 @@ Batch whole_batch() {
                     {AccountId("A"), Book::kHeld, RunId("R"), 3, VoucherId("V")}};
   batch.prices = {{"RTX 3090", 1, kNow, 1'580'000, kNow, AccountId("A"), "spring"}};
   batch.vouchers = {{VoucherId("V"), AccountId("A"), 7, kNow, kNow, AccountId("A"), "course"}};
+  AuditRow audit{1,          kNow, AccountId("A"), "安娜", "price.set",
+                 "RTX 3090", "{}", "{}",           "why",  "r-1"};
+  batch.audit = {audit};
+  audit.seq = 2;
+  audit.action = "user.disable";
+  audit.target = "boris";
+  batch.audit.push_back(audit);
+  batch.card_facts = {{1, kNow, "granted", CardId("GPU-1"), NodeId("n"), "RTX 3090", AccountId("A"),
+                       InstanceId("I"), RunId("R"), ""},
+                      {2, kNow, "freed", CardId("GPU-1"), NodeId("n"), "RTX 3090", AccountId("A"),
+                       InstanceId("I"), RunId("R"), ""}};
+  batch.nodes = {{NodeId("n"), true, kNow, "new fans", kNow}};
+  batch.cards = {{CardId("GPU-1"), true, "smells", "1 MiB in use", kNow}};
+  batch.image_aliases = {{"course", "autodl/base:trixie", kNow}};
   batch.groups = {{GroupId("G"), "lab", 9'000'000, 5, kNow},
                   {GroupId("H"), "free", std::nullopt, 0, kNow}};
   batch.idempotency = {{AccountId("A"), "key", "hash", 202, "{\"x\":1}", kNow}};
@@ -231,6 +245,43 @@ TYPED_TEST(StoreContract, EventsArePagedAndFiltered) {
   EXPECT_EQ(seqs("A", "J", 0, 10), (V{3}));
   EXPECT_EQ(seqs("B", "J", 0, 10), (V{}));
   EXPECT_EQ(seqs("", "", 2, 10), (V{3, 4}));
+}
+
+TYPED_TEST(StoreContract, OperatorsRowsAreLoadedAndTheirFactsPaged) {
+  const Batch batch = whole_batch();
+  auto& store = this->fixture.get();
+  ASSERT_TRUE(store.commit(batch).ok());
+  this->fixture.reopen();
+  const auto loaded = this->fixture.get().load();
+  ASSERT_TRUE(loaded.ok()) << loaded.error().message();
+  EXPECT_EQ(loaded->nodes, batch.nodes);
+  EXPECT_EQ(loaded->cards, batch.cards);
+  EXPECT_EQ(loaded->image_aliases, batch.image_aliases);
+  EXPECT_EQ(loaded->last_audit_seq, 2);
+  EXPECT_EQ(loaded->last_card_fact_seq, 2);
+  const auto seqs = [&](const AuditFilter& filter) {
+    std::vector<std::int64_t> out;
+    const auto rows = this->fixture.get().audit(filter);
+    for (const auto& row : *rows) out.push_back(row.seq);
+    return out;
+  };
+  using V = std::vector<std::int64_t>;
+  EXPECT_EQ(seqs({}), (V{2, 1}));
+  EXPECT_EQ(seqs({.before = 2}), (V{1}));
+  EXPECT_EQ(seqs({.action = "user."}), (V{2}));
+  EXPECT_EQ(seqs({.action = "user"}), (V{}));
+  EXPECT_EQ(seqs({.action = "price.set"}), (V{1}));
+  EXPECT_EQ(seqs({.target = "boris"}), (V{2}));
+  EXPECT_EQ(seqs({.actor = AccountId("B")}), (V{}));
+  EXPECT_EQ(seqs({.limit = 1}), (V{2}));
+  EXPECT_EQ((*this->fixture.get().audit({.limit = 1}))[0], batch.audit[1]);
+  const auto facts = this->fixture.get().card_facts(CardId("GPU-1"), 2, 10);
+  ASSERT_TRUE(facts.ok());
+  EXPECT_EQ(*facts, (std::vector<CardFact>{batch.card_facts[0]}));
+  EXPECT_TRUE(this->fixture.get().card_facts(CardId("GPU-2"), {}, 10)->empty());
+  Batch again;
+  again.audit = {batch.audit[0]};
+  EXPECT_EQ(this->fixture.get().commit(again).error().code(), "duplicate_row");
 }
 
 TYPED_TEST(StoreContract, StatementsAreFilteredAndPaged) {

@@ -31,6 +31,19 @@ constexpr FieldRule kRules[] = {
     {"DirectoryRequest", "mode", false, 0, 07777, 0, 0},
     {"AccountRequest", "name", true, kAnyMin, kAnyMax, 256, 0},
     {"AccountRequest", "role", false, kAnyMin, kAnyMax, 16, 0},
+    {"AccountRequest", "group", false, kAnyMin, kAnyMax, 256, 0},
+    {"AccountRequest", "credit_micro", false, 0, kAnyMax, 0, 0},
+    {"DisableRequest", "reason", true, kAnyMin, kAnyMax, 1'024, 0},
+    {"DisableRequest", "stop_after_s", false, 0, 366 * 86'400, 0, 0},
+    {"ReasonRequest", "reason", true, kAnyMin, kAnyMax, 1'024, 0},
+    {"QuotaRequest", "cards_max", false, -1, 1'000'000, 0, 0},
+    {"QuotaRequest", "instances_max", false, -1, 1'000'000, 0, 0},
+    {"QuotaRequest", "reason", true, kAnyMin, kAnyMax, 1'024, 0},
+    {"DrainRequest", "reason", true, kAnyMin, kAnyMax, 1'024, 0},
+    {"DrainRequest", "until", false, kAnyMin, kAnyMax, 64, 0},
+    {"ImageAliasRequest", "alias", true, kAnyMin, kAnyMax, 256, 0},
+    {"ImageAliasRequest", "reference", true, kAnyMin, kAnyMax, 1'024, 0},
+    {"ImageAliasRequest", "reason", false, kAnyMin, kAnyMax, 1'024, 0},
     {"CreditRequest", "amount_micro", true, kAnyMin, kAnyMax, 0, 0},
     {"CreditRequest", "reason", true, kAnyMin, kAnyMax, 1'024, 0},
     {"SetupRequest", "setup_token", true, kAnyMin, kAnyMax, 256, 0},
@@ -41,13 +54,15 @@ constexpr FieldRule kDefault{};
 using Word = std::string_view;
 constexpr Word kRoles[] = {"user", "operator"};
 constexpr Word kActors[] = {"user", "platform", "operator"};
+constexpr Word kCardFacts[] = {"granted", "freed",    "quarantined",
+                               "cleared", "cordoned", "uncordoned"};
 constexpr Word kRestarts[] = {"never", "on-loss"};
 constexpr Word kStates[] = {"created",  "queued",  "starting", "running",
                             "stopping", "stopped", "failed",   "released"};
 constexpr Word kStatuses[] = {"CREATED", "QUEUED", "STARTING", "RUNNING", "STOPPING", "STOPPED"};
 constexpr Word kRunStates[] = {"queued", "starting", "running", "stopping", "ended"};
 constexpr Word kOutcomes[] = {"completed", "failed", "rule", "cancelled", "lost", "start_failed"};
-constexpr Word kStreams[] = {"stdout", "stderr", "platform"};
+constexpr Word kStreams[] = {"stdout", "stderr"};
 constexpr Word kFileTypes[] = {"file", "directory", "symlink", "other"};
 
 struct Values {
@@ -65,6 +80,7 @@ constexpr Values kValues[] = {
     {"Instance", "outcome", kOutcomes},
     {"Run", "state", kRunStates},
     {"Run", "outcome", kOutcomes},
+    {"CardEvent", "what", kCardFacts},
     {"Event", "actor", kActors},
     {"LogEntry", "stream", kStreams},
     {"LogEnd", "outcome", kOutcomes},

@@ -69,7 +69,41 @@ struct DirectoryRequest {
 struct AccountRequest {
   std::string name;
   std::string role = "user";
-  ADL_API_TYPE(AccountRequest, name, role)
+  std::string group;  // empty: none; one that does not exist is made
+  std::int64_t credit_micro = 0;
+  ADL_API_TYPE(AccountRequest, name, role, group, credit_micro)
+};
+
+struct DisableRequest {
+  std::string reason;
+  std::int64_t stop_after_s = 3'600;  // what runs is told, and stopped then; 0: at once
+  ADL_API_TYPE(DisableRequest, reason, stop_after_s)
+};
+
+struct ReasonRequest {
+  std::string reason;
+  ADL_API_TYPE(ReasonRequest, reason)
+};
+
+// A member that is missing stays as it is; -1 takes the limit away.
+struct QuotaRequest {
+  std::optional<std::int64_t> cards_max;
+  std::optional<std::int64_t> instances_max;
+  std::string reason;
+  ADL_API_TYPE(QuotaRequest, cards_max, instances_max, reason)
+};
+
+struct DrainRequest {
+  std::string reason;
+  std::optional<std::string> until;
+  ADL_API_TYPE(DrainRequest, reason, until)
+};
+
+struct ImageAliasRequest {
+  std::string alias;
+  std::string reference;  // empty: takes the alias away
+  std::string reason;
+  ADL_API_TYPE(ImageAliasRequest, alias, reference, reason)
 };
 
 struct CreditRequest {
@@ -123,7 +157,60 @@ struct Account {
   std::int64_t held_micro = 0;
   std::int64_t available_micro = 0;
   std::string currency;
-  ADL_API_TYPE(Account, id, name, role, balance_micro, held_micro, available_micro, currency)
+  std::optional<std::string> group;
+  bool disabled = false;
+  std::optional<std::string> stop_runs_at;  // of a disabled one
+  std::int64_t cards_held = 0;
+  std::optional<std::int64_t> cards_max;
+  std::int64_t instances = 0;
+  std::optional<std::int64_t> instances_max;
+  ADL_API_TYPE(Account, id, name, role, balance_micro, held_micro, available_micro, currency, group,
+               disabled, stop_runs_at, cards_held, cards_max, instances, instances_max)
+};
+
+struct GroupQuota {
+  std::string id;
+  std::string name;
+  std::int64_t members = 0;
+  std::int64_t cards_held = 0;
+  std::optional<std::int64_t> cards_max;
+  std::int64_t instances = 0;
+  std::optional<std::int64_t> instances_max;
+  ADL_API_TYPE(GroupQuota, id, name, members, cards_held, cards_max, instances, instances_max)
+};
+
+struct AuditEntry {
+  std::int64_t seq = 0;
+  std::string at;
+  std::optional<std::string> actor;
+  std::string actor_name;
+  std::string action;
+  std::string target;
+  boost::json::object before;
+  boost::json::object after;
+  std::string reason;
+  std::string request_id;
+  ADL_API_TYPE(AuditEntry, seq, at, actor, actor_name, action, target, before, after, reason,
+               request_id)
+};
+
+struct CardEvent {
+  std::int64_t seq = 0;
+  std::string at;
+  std::string what;
+  std::string node;
+  std::string type;
+  std::optional<std::string> account;
+  std::optional<std::string> instance;
+  std::optional<std::string> run;
+  std::string detail;
+  ADL_API_TYPE(CardEvent, seq, at, what, node, type, account, instance, run, detail)
+};
+
+struct ImageAlias {
+  std::string alias;
+  std::string reference;
+  ADL_API_TYPE(ImageAlias, alias, reference)
 };
 
 struct Balance {
@@ -202,11 +289,12 @@ struct Instance {
   std::optional<std::string> started_at;
   std::optional<std::string> ended_at;
   std::optional<NextRule> next_rule;
+  std::optional<std::string> notice;
   ADL_API_TYPE(Instance, id, name, state, status, reachable, outcome, exit_code, signal, reason,
                remedy, image, image_resolved, image_digest, substituted, gpu_type, gpu_count,
                disk_bytes, command, env, workdir, restart, max_runtime_s, ssh, queue, progress, run,
                runtime_s, cost_micro, price_micro_per_hour, currency, created_at, started_at,
-               ended_at, next_rule)
+               ended_at, next_rule, notice)
 };
 
 struct Run {
@@ -400,8 +488,13 @@ struct Node {
   bool simulated_cards = false;
   std::int64_t cards = 0;
   std::vector<std::string> unknown_instances;
+  bool draining = false;
+  std::optional<std::string> drain_until;
+  std::string drain_reason;
+  std::int64_t running = 0;
+  std::int64_t cordoned = 0;
   ADL_API_TYPE(Node, id, reachable, boot_id, driver_version, simulated_cards, cards,
-               unknown_instances)
+               unknown_instances, draining, drain_until, drain_reason, running, cordoned)
 };
 
 struct Card {
@@ -415,8 +508,10 @@ struct Card {
   std::optional<std::string> instance;
   std::optional<std::int64_t> utilization_percent;
   std::optional<std::int64_t> temperature_c;
+  bool cordoned = false;
+  std::string cordon_reason;
   ADL_API_TYPE(Card, id, node, type, model, memory_bytes, health, reason, instance,
-               utilization_percent, temperature_c)
+               utilization_percent, temperature_c, cordoned, cordon_reason)
 };
 
 }  // namespace autodl::api

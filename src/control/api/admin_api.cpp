@@ -16,7 +16,8 @@ Result<http::Response> create_account(ControlCore& core, const CallContext& call
   ADL_TRY(body, api::from_json<api::AccountRequest>(call.request.body));
   const auto role = parse_role(body.role);
   if (!role) return Error(ErrorKind::kInvalid, "bad_role", "'/role' must be user or operator");
-  ADL_TRY(account, core.create_account(call.context, body.name, *role));
+  ADL_TRY(account,
+          core.create_account(call.context, body.name, *role, {body.group, body.credit_micro}));
   auto response = json_response(201, api::to_json(to_api(account)));
   response.headers.add("Cache-Control", "no-store");
   return response;
@@ -24,7 +25,7 @@ Result<http::Response> create_account(ControlCore& core, const CallContext& call
 
 Result<http::Response> credit(ControlCore& core, const CallContext& call) {
   ADL_TRY(body, api::from_json<api::CreditRequest>(call.request.body));
-  const AccountId account(call.request.param("id"));
+  ADL_TRY(account, core.account_named(call.request.param("id")));
   ADL_TRY(view, core.credit(call.context, account, body.amount_micro, body.reason));
   return json_response(200, api::to_json(to_api(view)));
 }

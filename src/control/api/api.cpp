@@ -47,6 +47,7 @@ Result<http::Response> run_call(ControlCore& core, const Credentials& credential
   RequestContext context;
   context.request_id = request.request_id;
   context.actor = caller.actor();
+  context.caller = caller.account;
   const AccountId account = caller.account;
   const CallContext call_context{request, std::move(caller), std::move(context)};
   ADL_TRY(response, call(core, call_context));
@@ -105,6 +106,7 @@ http::Router Api::make_router() {
   add_catalogue_routes(router, *this);
   add_account_routes(router, *this);
   add_admin_routes(router, *this);
+  add_operator_routes(router, *this);
   openapi = openapi_document(routes, options.version);
   return router;
 }
@@ -154,7 +156,6 @@ void add_call(http::Router& router, Api& api, std::string method, std::string pa
   options.remember = about.remember;
   about.method = method;
   about.pattern = pattern;
-  about.core_call = true;
   api.routes.push_back(std::move(about));
   http::Route route;
   route.method = std::move(method);

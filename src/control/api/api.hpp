@@ -98,6 +98,7 @@ http::Response json_response(int status, std::string body);
 void add_health_routes(http::Router& router, Api& api);
 void add_account_routes(http::Router& router, Api& api);
 void add_admin_routes(http::Router& router, Api& api);
+void add_operator_routes(http::Router& router, Api& api);
 void add_catalogue_routes(http::Router& router, Api& api);
 void add_instance_routes(http::Router& router, Api& api);
 void add_bill_routes(http::Router& router, Api& api);

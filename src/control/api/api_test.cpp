@@ -232,5 +232,52 @@ TEST_F(Api_, Events_PageAndStream) {
   EXPECT_EQ(call("GET", "/api/v1/events?after=x").text("code"), "bad_parameter");
 }
 
+TEST_F(Api_, Operators_ChangeAndAreAudited) {
+  const auto made =
+      call("POST", "/api/v1/admin/accounts", R"({"name":"li","group":"lab","credit_micro":7})");
+  ASSERT_EQ(made.status, 201) << made.raw.body;
+  const http::Headers li{{"Authorization", "Bearer " + made.text("token")}};
+  EXPECT_EQ(call("GET", "/api/v1/account", "", li).text("group"), "lab");
+  EXPECT_EQ(call("GET", "/api/v1/balance", "", li).text("available_micro"), "7");
+  EXPECT_EQ(call("POST", "/api/v1/admin/accounts", R"({"name":"li"})").text("code"), "name_taken");
+  struct Row {
+    const char* path;
+    const char* body;
+    int status;
+    const char* code;
+  };
+  for (const auto& row : std::vector<Row>{
+           {"accounts/li/quota", R"({"cards_max":2,"reason":"r"})", 200, "(missing)"},
+           {"accounts/nobody/quota", R"({"cards_max":2,"reason":"r"})", 404, "no_such_account"},
+           {"accounts/li/quota", R"({"cards_max":-2,"reason":"r"})", 422, "bad_field"},
+           {"groups/lab/quota", R"({"instances_max":9,"reason":"r"})", 200, "(missing)"},
+           {"groups/none/quota", R"({"instances_max":9,"reason":"r"})", 404, "no_such_group"},
+           {"nodes/local/drain", R"({"reason":"r","until":"soon"})", 422, "bad_until"},
+           {"nodes/other/drain", R"({"reason":"r"})", 404, "no_such_node"},
+           {"cards/GPU-none/cordon", R"({"reason":"r"})", 404, "no_such_card"},
+           {"image_aliases", R"({"alias":"a","reference":"NO IMAGE"})", 422, "unknown_image"},
+           {"accounts/op/disable", R"({"reason":"r"})", 409, "own_account"},
+           {"accounts/li/disable", R"({"reason":"gone"})", 200, "(missing)"}}) {
+    const auto path = std::string("/api/v1/admin/") + row.path;
+    EXPECT_EQ(call("POST", path, row.body, li).status, 403) << path << " is for operators alone";
+    const auto answer = call("POST", path, row.body);
+    EXPECT_EQ(answer.status, row.status) << path << answer.raw.body;
+    EXPECT_EQ(answer.text("code"), row.code) << answer.raw.body;
+  }
+  EXPECT_EQ(call("GET", "/api/v1/account", "", li).text("code"), "account_disabled");
+  const auto audit = call("GET", "/api/v1/admin/audit?limit=2");
+  const auto& items = audit.json.at("items").as_array();
+  ASSERT_EQ(items.size(), 2u) << audit.raw.body;
+  EXPECT_EQ(items[0].at("action").as_string(), "user.disable");
+  EXPECT_EQ(items[0].at("actor_name").as_string(), "op");
+  EXPECT_EQ(items[0].at("reason").as_string(), "gone");
+  EXPECT_EQ(items[0].at("after").at("disabled").as_bool(), true);
+  EXPECT_EQ(items[1].at("action").as_string(), "group.quota.set");
+  const auto older = call("GET", "/api/v1/admin/audit?limit=1&cursor=" + audit.text("next"));
+  EXPECT_EQ(older.json.at("items").at(0).at("action").as_string(), "quota.set");
+  EXPECT_EQ(call("POST", "/api/v1/admin/accounts/li/enable", R"({"reason":"back"})").status, 200);
+  EXPECT_EQ(call("GET", "/api/v1/account", "", li).status, 200);
+}
+
 }  // namespace
 }  // namespace autodl

@@ -4,8 +4,6 @@
 
 #include <gtest/gtest.h>
 
-#include "base/utf8.hpp"
-
 namespace autodl {
 namespace {
 

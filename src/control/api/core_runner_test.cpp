@@ -34,6 +34,13 @@ class GatedStore final : public Store {
   Result<std::vector<LedgerEntry>> statement(const EntryFilter& filter) override {
     return inner.statement(filter);
   }
+  Result<std::vector<AuditRow>> audit(const AuditFilter& filter) override {
+    return inner.audit(filter);
+  }
+  Result<std::vector<CardFact>> card_facts(const CardId& card, std::optional<std::int64_t> before,
+                                           std::size_t limit) override {
+    return inner.card_facts(card, before, limit);
+  }
   MemoryStore inner{"01HZZZZZZZZZZZZZZZZZZZZZZZ"};
   std::atomic<int> commits{0};
   std::latch in_commit{1};

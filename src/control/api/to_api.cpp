@@ -19,6 +19,12 @@ std::optional<std::string> outcome_of(const RunRow& run) {
   return run.outcome ? std::optional(std::string(to_string(*run.outcome))) : std::nullopt;
 }
 
+boost::json::object object_of(const std::string& text) {
+  boost::system::error_code error;
+  auto value = boost::json::parse(text, error);
+  return !error && value.is_object() ? std::move(value.get_object()) : boost::json::object();
+}
+
 }  // namespace
 
 api::Instance to_api(const InstanceView& view) {
@@ -52,6 +58,7 @@ api::Instance to_api(const InstanceView& view) {
   out.price_micro_per_hour = view.price_micro_per_hour;
   out.currency = view.currency;
   out.created_at = to_rfc3339(row.created_at);
+  out.notice = text_or_null(view.notice);
   if (view.run) {
     const RunRow& run = *view.run;
     out.run = run.id.str();
@@ -112,7 +119,41 @@ api::Account to_api(const AccountView& view) {
   out.held_micro = view.held_micro;
   out.available_micro = view.available_micro;
   out.currency = view.currency;
+  out.group = text_or_null(view.group);
+  out.disabled = view.row.disabled;
+  out.stop_runs_at = time_or_null(view.row.stop_runs_at);
+  out.cards_held = view.cards_held;
+  out.cards_max = view.row.cards_max;
+  out.instances = view.instances;
+  out.instances_max = view.row.instances_max;
   return out;
+}
+
+api::GroupQuota to_api(const GroupView& view) {
+  return {view.row.id.str(),  view.row.name,  view.members,          view.cards_held,
+          view.row.cards_max, view.instances, view.row.instances_max};
+}
+
+api::AuditEntry to_api(const AuditRow& row) {
+  return {row.seq,    to_rfc3339(row.at), text_or_null(row.actor.str()), row.actor_name,
+          row.action, row.target,         object_of(row.before),         object_of(row.after),
+          row.reason, row.request_id};
+}
+
+api::CardEvent to_api(const CardFact& fact) {
+  return {fact.seq,
+          to_rfc3339(fact.at),
+          fact.what,
+          fact.node.str(),
+          fact.type,
+          text_or_null(fact.account.str()),
+          text_or_null(fact.instance.str()),
+          text_or_null(fact.run.str()),
+          fact.detail};
+}
+
+api::ImageAlias to_api(const ImageAliasRow& row) {
+  return {row.alias, row.reference};
 }
 
 api::NewAccount to_api(const NewAccount& view) {
@@ -172,6 +213,11 @@ api::Node to_api(const NodeView& view) {
   out.simulated_cards = view.simulated_cards;
   out.cards = view.cards;
   for (const auto& id : view.unknown_instances) out.unknown_instances.push_back(id.str());
+  out.draining = view.wanted.draining;
+  out.drain_until = time_or_null(view.wanted.drain_until);
+  out.drain_reason = view.wanted.reason;
+  out.running = view.running;
+  out.cordoned = view.cordoned;
   return out;
 }
 
@@ -189,6 +235,8 @@ api::Card to_api(const CardView& view) {
   out.instance = text_or_null(view.holder.str());
   out.utilization_percent = view.card.utilization_percent;
   out.temperature_c = view.card.temperature_c;
+  out.cordoned = view.wanted.cordoned;
+  out.cordon_reason = view.wanted.reason;
   return out;
 }
 

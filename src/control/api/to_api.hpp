@@ -19,6 +19,10 @@ api::GpuType to_api(const GpuTypeView& view);
 api::Image to_api(const ImageView& view);
 api::Node to_api(const NodeView& view);
 api::Card to_api(const CardView& view);
+api::GroupQuota to_api(const GroupView& view);
+api::AuditEntry to_api(const AuditRow& row);
+api::CardEvent to_api(const CardFact& fact);
+api::ImageAlias to_api(const ImageAliasRow& row);
 api::SshKey to_api(const SshKeyRow& row);
 
 template <class T>

@@ -1,8 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The autodl authors
 // SPDX-License-Identifier: Apache-2.0
 // What ControlCore holds, and its parts by file: accounts.cpp (sign-in, keys), instances.cpp
-// (create, start, stop, release), money.cpp (holds, leases, settlement), reconcile.cpp (what nodes
-// see, time, queue), views.cpp (what is answered). Everything here runs on the core's one thread.
+// (create, start, stop, release), audit.cpp, quota.cpp, nodes.cpp, cards.cpp (operators), money.cpp
+// (holds, leases, settlement), reconcile.cpp (what nodes see, time, queue), views.cpp (what is
+// answered). Everything here runs on the core's one thread.
 #pragma once
 
 #include <initializer_list>
@@ -86,6 +87,12 @@ struct ControlCore::State {
   std::map<std::pair<AccountId, std::string>, IdempotencyRow> answers;
   std::map<std::pair<std::string, std::string>, UtcTime> nonces;
   std::map<RunId, std::vector<IntervalRow>> intervals;
+  std::map<GroupId, GroupRow> groups;
+  std::map<NodeId, NodeRow> node_rows;
+  std::map<CardId, CardRow> card_rows;
+  std::map<std::string, ImageAliasRow> image_aliases;
+  std::int64_t audit_seq = 0;
+  std::int64_t card_fact_seq = 0;
   std::int64_t event_seq = 0;
   std::int64_t committed_seq = 0;
 
@@ -94,6 +101,9 @@ struct ControlCore::State {
   std::set<AccountId> dirty_accounts;
   std::set<InstanceId> dirty_instances;
   std::set<RunId> dirty_runs;
+  std::set<GroupId> dirty_groups;
+  std::set<NodeId> dirty_nodes;
+  std::set<CardId> dirty_cards;
   std::map<std::string, BalanceRow> dirty_balances;
   bool failed = false;  // a commit failed: nothing may be answered any more
 
@@ -142,9 +152,36 @@ struct ControlCore::State {
   bool is_operator(const AccountId& account) const;
 
   // ---- accounts
-  Result<NewAccount> create_account(const RequestContext& context, std::string_view name,
-                                    Role role);
+  Result<NewAccount> create_account(const RequestContext& context, std::string_view name, Role role,
+                                    const AccountStart& start);
   AccountView view(const AccountRow& account) const;
+
+  // ---- operators
+  struct AuditDraft {
+    const char* action;
+    std::string target;
+    std::string before;  // JSON objects
+    std::string after;
+    std::string reason;
+  };
+  void audit(const RequestContext& context, AuditDraft draft);
+  GroupId make_group(const RequestContext& context, std::string_view name);
+  Result<GroupId> group_named(std::string_view key) const;
+  GroupView view(const GroupRow& group) const;
+  std::int64_t cards_held(const AccountId& account) const;
+  std::int64_t instances_of(const AccountId& account) const;
+  Holdings holdings() const;
+  Status check_instance_quota(const AccountRow& account) const;
+  Status check_card_quota(const AccountRow& account, std::int64_t wanted) const;
+  void stop_disabled();
+  void take_cards(const ObservedSet& observed);
+  void card_fact(const char* what, const NodeId& node, const CardId& card, const RunRow* run,
+                 std::string detail = {});
+  NodeView view(const NodeId& node) const;
+  CardView view(const NodeId& node, const ObservedCard& card) const;
+  std::string notice_of(const InstanceRow& instance) const;
+  std::string drain_reason(const NodeId& node) const;
+  bool cordoned(const CardId& card) const;
 
   // ---- instances
   Result<InstanceRow> prepare(const AccountId& account, const CreateRequest& request);
@@ -217,6 +254,12 @@ struct ControlCore::State {
   std::vector<LedgerEntry> entries_of(const InstanceRow& instance) const;
   Status check() const;
 };
+
+// kDenied "account_disabled".
+Error disabled_account();
+// kInvalid "bad_reason": not one line of at most 1,024 bytes.
+Status check_reason(std::string_view reason);
+Error no_account();
 
 std::string json_object(std::initializer_list<std::pair<std::string_view, std::string_view>> texts);
 
