@@ -100,6 +100,12 @@ TEST(Problem, InternalError_TextStaysInside) {
   EXPECT_NE(response.body.find("req_1"), std::string::npos);
 }
 
+TEST(Problem, StrangersBytes_AreValidUtf8) {
+  const auto response =
+      problem_response(Error(ErrorKind::kNotFound, "no_such_path", "nothing at /a\xb9"), "req_1");
+  EXPECT_NE(response.body.find("nothing at /a\xEF\xBF\xBD"), std::string::npos) << response.body;
+}
+
 TEST(Problem, Error_AllMembers) {
   boost::json::object extra;
   extra["candidates"] = boost::json::array{"RTX 3090"};

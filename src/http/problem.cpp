@@ -5,6 +5,7 @@
 #include <boost/json/serialize.hpp>
 
 #include "base/log.hpp"
+#include "base/utf8.hpp"
 
 namespace autodl::http {
 
@@ -27,9 +28,10 @@ Response problem_response(const Error& error, std::string_view request_id, int s
   body["title"] = title_of_code(code);
   body["status"] = status != 0 ? status : http_status_of(error.kind());
   body["code"] = code;
-  body["detail"] = internal ? "the server has failed at this; it is logged" : error.message();
-  body["remedy"] =
-      internal ? "try again; if it stays, tell the operator the request id" : error.remedy();
+  body["detail"] =
+      internal ? "the server has failed at this; it is logged" : to_valid_utf8(error.message());
+  body["remedy"] = internal ? "try again; if it stays, tell the operator the request id"
+                            : to_valid_utf8(error.remedy());
   body["request_id"] = request_id;
   for (auto& [key, value] : extra) body[key] = std::move(value);
   Response response;

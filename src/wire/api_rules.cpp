@@ -62,7 +62,7 @@ constexpr Word kStates[] = {"created",  "queued",  "starting", "running",
 constexpr Word kStatuses[] = {"CREATED", "QUEUED", "STARTING", "RUNNING", "STOPPING", "STOPPED"};
 constexpr Word kRunStates[] = {"queued", "starting", "running", "stopping", "ended"};
 constexpr Word kOutcomes[] = {"completed", "failed", "rule", "cancelled", "lost", "start_failed"};
-constexpr Word kStreams[] = {"stdout", "stderr"};
+constexpr Word kStreams[] = {"stdout", "stderr", "platform"};
 constexpr Word kFileTypes[] = {"file", "directory", "symlink", "other"};
 
 struct Values {

@@ -8,8 +8,8 @@
 //            About("showInstance", "instances", "One instance, live")
 //                .answers<api::Instance>(200, "the instance").refuses({404}));
 //
-// What every route may answer is added by itself: 400, 408, 431, 500; 401, 429, 503 where it needs
-// a sign-in; 403 for operators' routes; 413 where it takes a body.
+// What every route may answer is added by itself: 400, 408, 431, 500, 505; 401, 429, 503 where it
+// needs a sign-in; 403 for operators' routes; 409 of idempotency keys; 413 where it takes a body.
 #pragma once
 
 #include <boost/json/object.hpp>
@@ -89,7 +89,9 @@ class About {
 
   const Answer* answer_of(int status) const;
 
-  std::string method, pattern;  // of its route; set when it is registered
+  // Set when it is registered.
+  std::string method, pattern;
+  bool core_call = false;
   std::string id, tag, title, description;
   Access access = Access::kUser;
   bool remember = true;

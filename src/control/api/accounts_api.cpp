@@ -25,8 +25,18 @@ Result<http::Response> list_keys(ControlCore& core, const CallContext& call) {
   return json_response(200, api::page_json(all_to_api(keys), std::nullopt));
 }
 
+// A key that is not named has its comment's name ("ssh-ed25519 AAAA… me@host").
+std::string name_of_key(std::string_view line) {
+  const auto rest = line.substr(std::min(line.find(' '), line.size()));
+  const auto key_end = rest.find(' ', 1);
+  auto comment = key_end < rest.size() ? rest.substr(key_end + 1) : std::string_view();
+  while (!comment.empty() && comment.back() <= ' ') comment.remove_suffix(1);
+  return comment.empty() || comment.size() > 64 ? "key" : std::string(comment);
+}
+
 Result<http::Response> add_key(ControlCore& core, const CallContext& call) {
   ADL_TRY(body, api::from_json<api::SshKeyRequest>(call.request.body));
+  if (body.name.empty()) body.name = name_of_key(body.public_key);
   ADL_TRY(key, core.add_ssh_key(call.context, call.caller.account, body.name, body.public_key));
   return json_response(201, api::to_json(to_api(key)));
 }

@@ -156,6 +156,7 @@ void add_call(http::Router& router, Api& api, std::string method, std::string pa
   options.remember = about.remember;
   about.method = method;
   about.pattern = pattern;
+  about.core_call = true;
   api.routes.push_back(std::move(about));
   http::Route route;
   route.method = std::move(method);

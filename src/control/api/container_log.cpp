@@ -7,6 +7,7 @@
 #include <charconv>
 
 #include "base/clock.hpp"
+#include "base/utf8.hpp"
 
 namespace autodl {
 namespace {
@@ -14,30 +15,12 @@ namespace {
 // A record of conmon is at most some 8 KiB; what is longer than this is cut into several.
 constexpr std::size_t kRecordBytesMax = 64 * 1024;
 
-// Length of the UTF-8 sequence at the front; 0 where it is wrong, -1 where it is cut off.
-int sequence_length(std::string_view text) {
-  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
-  const unsigned first = byte(0);
-  if (first < 0x80) return 1;
-  const std::size_t length = first >= 0xF0 ? 4 : first >= 0xE0 ? 3 : 2;
-  if (first < 0xC2 || first > 0xF4) return 0;
-  for (std::size_t i = 1; i < length; ++i) {
-    if (i >= text.size()) return -1;
-    if ((byte(i) & 0xC0) != 0x80) return 0;
-  }
-  const unsigned second = byte(1);
-  const bool overlong = (first == 0xE0 && second < 0xA0) || (first == 0xF0 && second < 0x90);
-  const bool surrogate = first == 0xED && second > 0x9F;
-  const bool too_big = first == 0xF4 && second > 0x8F;
-  return overlong || surrogate || too_big ? 0 : static_cast<int>(length);
-}
-
 // Bytes of a sequence that is cut off at the end of the text.
 std::size_t cut_off_bytes(std::string_view text) {
   for (std::size_t back = 1; back <= 3 && back <= text.size(); ++back) {
     const auto c = static_cast<unsigned char>(text[text.size() - back]);
     if ((c & 0xC0) == 0x80) continue;
-    return c >= 0xC2 && sequence_length(text.substr(text.size() - back)) == -1 ? back : 0;
+    return c >= 0xC2 && utf8_sequence(text.substr(text.size() - back)) == -1 ? back : 0;
   }
   return 0;
 }
@@ -84,22 +67,6 @@ void add_hole(LogChunk& chunk, std::size_t bytes) {
 }
 
 }  // namespace
-
-std::string to_valid_utf8(std::string_view text) {
-  std::string out;
-  out.reserve(text.size());
-  while (!text.empty()) {
-    const int length = sequence_length(text);
-    if (length > 0) {
-      out.append(text.substr(0, static_cast<std::size_t>(length)));
-      text.remove_prefix(static_cast<std::size_t>(length));
-    } else {
-      out += "\xEF\xBF\xBD";
-      text.remove_prefix(1);
-    }
-  }
-  return out;
-}
 
 LogChunk parse_container_log(std::string_view bytes, std::int64_t offset, bool at_end) {
   LogChunk chunk;

@@ -26,7 +26,4 @@ struct LogChunk {
 // unfinished record is taken as it is.
 LogChunk parse_container_log(std::string_view bytes, std::int64_t offset, bool at_end);
 
-// Wrong bytes replaced by U+FFFD.
-std::string to_valid_utf8(std::string_view text);
-
 }  // namespace autodl

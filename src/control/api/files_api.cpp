@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <tuple>
 
-#include "control/api/container_log.hpp"
+#include "base/utf8.hpp"
 #include "control/api/file_access.hpp"
 #include "control/api/query_values.hpp"
 #include "wire/api_json.hpp"

@@ -71,6 +71,7 @@ std::string_view text_of_status(int status) {
     case 500: return "A fault of the server, which is logged under the request's id";
     case 501: return "This installation can't do that";
     case 503: return "The store or the node is away; repeat with the same Idempotency-Key";
+    case 505: return "Only HTTP/1.1 and 1.0 are spoken";
     case 507: return "No space is left on the disk";
     default: return "Refused";
   }
@@ -166,6 +167,7 @@ std::map<int, About::Answer> refusals_of(const About& about) {
   add(400);
   add(408, "a client that sends its request for longer than 10 s");
   add(431);
+  add(505);
   add(500, "a fault of the server: never on purpose");
   if (!about.body.empty()) add(413);
   if (about.access == About::Access::kOpen) return out;
@@ -173,6 +175,9 @@ std::map<int, About::Answer> refusals_of(const About& about) {
   add(429, "only while 20,000 requests wait");
   add(503, "only while the store, the node or the server itself is away");
   if (about.access == About::Access::kOperator) add(403);
+  // A key of idempotency that can't be one, or was used for another request.
+  if (about.core_call && about.method != "GET") add(422);
+  if (about.core_call && about.remember && about.method != "GET") add(409);
   return out;
 }
 

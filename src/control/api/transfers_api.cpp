@@ -283,7 +283,7 @@ void add_transfer_routes(http::Router& router, Api& api) {
           .header("X-Autodl-Part-SHA256", pattern_schema("^[0-9a-f]{64}$"), "hash of the part")
           .takes_bytes()
           .answers<api::TransferProgress>(200, "How much is there now")
-          .refuses({404, 409, 422})
+          .refuses({404, 409, 411, 422})
           .rarely(507, "only where the instance's disk is full"),
       http::BodyMode::kStreamed, static_cast<std::size_t>(kPartBytesMax));
   add_handler(router, api, "POST", base + "/{ticket}/complete", complete,
@@ -294,7 +294,7 @@ void add_transfer_routes(http::Router& router, Api& api) {
   add_handler(router, api, "DELETE", base + "/{ticket}", drop,
               About("dropTransfer", "files", "Drop an upload")
                   .answers_empty(204, "It is gone")
-                  .refuses({404}));
+                  .refuses({404, 409}));
 }
 
 }  // namespace autodl
