@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <set>
+#include <tuple>
 
 #include "agent/run_result.hpp"
 #include "base/log.hpp"
@@ -116,7 +117,7 @@ Status AgentCore::admit(const DesiredSet& set) {
   ADL_TRY_STATUS(journal_.append(kNodeJournal, record));  // the last record counts
   cluster_ = set.cluster;
   epoch_ = set.epoch;
-  desired_revision_ = 0;
+  desired_revision_ = acknowledged_revision_ = 0;
   return {};
 }
 
@@ -138,6 +139,7 @@ Status AgentCore::on_desired(const DesiredSet& set) {
   if (!desired_known_ || desired_revision_ != set.revision) changed();
   desired_revision_ = set.revision;
   desired_known_ = true;
+  acknowledge();
   return {};
 }
 
@@ -155,12 +157,29 @@ void AgentCore::take_in(const InstanceId& id, const DesiredInstance* desired) {
     if (!instance.facts.run || !instance.facts.run->active()) instance.live.start_error.clear();
   }
   instance.desired = *desired;
+  instance.live.desired_at = clock_.steady_now();
+  take_lease(instance);
+}
+
+void AgentCore::take_lease(Instance& instance) const {
   auto& run = instance.facts.run;
-  if (run && run->active() && !run->result && desired->run && desired->run->id == run->id)
-    run->lease =
-        Moment{clock_.boot_id(), to_ms(clock_.steady_now()) +
-                                     std::clamp<std::int64_t>(desired->run->paid_until_ms, 0,
-                                                              std::int64_t{400} * 86'400'000)};
+  if (!instance.desired || !instance.desired->run) return;
+  const auto& wanted = *instance.desired->run;
+  if (run && run->active() && !run->result && wanted.id == run->id)
+    run->lease = Moment{clock_.boot_id(), lease_end_ms(wanted, instance.live.desired_at)};
+}
+
+// A set is acknowledged when all that it takes away is durable: control gives the money of a
+// shortened lease to another run then.
+void AgentCore::acknowledge() {
+  const bool waits = std::any_of(instances_.begin(), instances_.end(), [](const auto& entry) {
+    const auto& [facts, live] = std::tie(entry.second.facts, entry.second.live);
+    return entry.second.desired && entry.second.damage.empty() && facts.run &&
+           lease_to_shorten(*facts.run, live);
+  });
+  if (waits || acknowledged_revision_ == desired_revision_) return;
+  acknowledged_revision_ = desired_revision_;
+  changed();
 }
 
 void AgentCore::on_inventory(const Result<Inventory>& inventory) {
@@ -290,17 +309,20 @@ void AgentCore::on_result(const InstanceId& id, const ActionResult& result) {
   const auto action = std::move(sent->second);
   out_.erase(sent);
   instance.out.reset();
+  // What was told while a lease was being recorded counts, not what was recorded.
+  const auto told = instance.facts.run ? std::optional(*instance.facts.run) : std::nullopt;
   if (result.recorded) absorb(id, instance, action.before);
+  if (action.kind == ActionKind::kRecord && told && told->id == instance.facts.run->id)
+    instance.facts.run->lease = told->lease;
   // A new run starts with a clean slate, and at once with what was paid for it.
   if (result.recorded && action.kind == ActionKind::kCreate && !action.before.empty()) {
     Live fresh;
     fresh.image = instance.live.image;
     fresh.root_ok = instance.live.root_ok;
+    fresh.desired_at = instance.live.desired_at;
+    fresh.lease_recorded = instance.live.lease_recorded;
     instance.live = fresh;
-    if (instance.desired) {
-      const auto desired = *instance.desired;
-      take_in(id, &desired);
-    }
+    take_lease(instance);
   }
   if (action.kind == ActionKind::kCreate && !result.recorded && !action.before.empty())
     cards_.let_go(id);
@@ -308,6 +330,7 @@ void AgentCore::on_result(const InstanceId& id, const ActionResult& result) {
     succeeded(id, instance, action, result);
   else
     failed(id, instance, action, result);
+  acknowledge();
 }
 
 void AgentCore::saw_container(Instance& instance, const ContainerStatus& status, SteadyTime at) {
@@ -480,7 +503,7 @@ ObservedSet AgentCore::observed_set() const {
   ObservedSet set;
   set.node = config_.node;
   set.boot_id = clock_.boot_id();
-  set.desired_revision = desired_revision_;
+  set.desired_revision = acknowledged_revision_;
   const auto& inventory = cards_.inventory();
   set.simulated_cards = inventory.simulated;
   set.driver_version = inventory.driver_version;

@@ -106,6 +106,8 @@ class AgentCore {
   Context context() const;
   Status admit(const DesiredSet& set);
   void take_in(const InstanceId& id, const DesiredInstance* desired);
+  void take_lease(Instance& instance) const;
+  void acknowledge();
   void absorb(const InstanceId& id, Instance& instance, const std::vector<Fact>& facts);
   void succeeded(const InstanceId& id, Instance& instance, const Action& action,
                  const ActionResult& result);
@@ -124,6 +126,7 @@ class AgentCore {
   std::string cluster_;
   std::uint64_t epoch_ = 0;
   std::uint64_t desired_revision_ = 0;
+  std::uint64_t acknowledged_revision_ = 0;  // all that this set takes away is durable
   bool desired_known_ = false;
   std::vector<ImageInfo> images_;
   std::vector<NodeEvent> events_;

@@ -150,6 +150,49 @@ TEST_F(AgentCoreTest, LeaseIsKeptOverARestart) {
   EXPECT_EQ(world_.seen(kA).run->result->stopped_by, StopBy::kLease);
 }
 
+TEST_F(AgentCoreTest, LeaseIsRecordedBeforeTheContainerIsMade) {
+  auto one = instance(kA);
+  one.run = run(kRun1);
+  one.run->paid_until_ms = 60'000;
+  tell({one});
+  while (!world_.runtime.running(kA)) ASSERT_TRUE(world_.step());
+  world_.boot();  // ready was not even seen, and control stays silent
+  world_.settle(Millis{80'000});
+  EXPECT_FALSE(world_.runtime.running(kA));
+}
+
+TEST_F(AgentCoreTest, ShortenedLease_IsAcknowledgedOnlyOnceRecorded) {
+  auto one = running();
+  one.run->paid_until_ms = 10'000;
+  world_.journal.fail_after = 0;
+  tell({one});
+  EXPECT_EQ(world_.core->observed_set().desired_revision, revision_ - 1);
+  world_.step();  // can't be written
+  EXPECT_EQ(world_.core->observed_set().desired_revision, revision_ - 1);
+  const auto before = world_.core->observed_version();
+  world_.settle(Millis{1'000});
+  EXPECT_EQ(world_.core->observed_set().desired_revision, revision_);
+  EXPECT_GT(world_.core->observed_version(), before) << "told at once";
+  world_.boot();  // control gave the money away and is silent
+  world_.settle(Millis{20'000});
+  EXPECT_FALSE(world_.runtime.running(kA));
+}
+
+TEST_F(AgentCoreTest, LeaseShortenedWhileALongerOneIsRecorded_StaysShort) {
+  auto one = running();
+  one.run->paid_until_ms = 2'000'000;
+  tell({one});
+  const auto actions = world_.core->take_actions();
+  ASSERT_EQ(actions.size(), 1U);
+  EXPECT_EQ(actions[0].kind, ActionKind::kRecord);
+  one.run->paid_until_ms = 10'000;
+  tell({one});
+  world_.core->on_result(kA, world_.runner->run(actions[0]));
+  EXPECT_EQ(world_.core->observed_set().desired_revision, revision_ - 2) << "not recorded yet";
+  world_.settle(Millis{20'000});
+  EXPECT_FALSE(world_.runtime.running(kA));
+}
+
 TEST_F(AgentCoreTest, Unknown_IsKeptAndReportedPastItsLease) {
   running();
   tell({});

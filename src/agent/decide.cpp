@@ -22,6 +22,7 @@ constexpr milliseconds kExitFileWait{2'000};
 constexpr milliseconds kProveLimit{10'000};
 constexpr std::int64_t kLeaseLongerMs = 30'000;  // journalled when it grew by this
 constexpr std::int64_t kLeaseShorterMs = 1'000;
+constexpr std::int64_t kLeaseMsMax = std::int64_t{400} * 86'400'000;
 
 bool is_desired_run(const DesiredInstance* desired, const RunFacts& run) {
   return desired != nullptr && desired->run && desired->run->id == run.id;
@@ -134,7 +135,11 @@ std::optional<Action> Step::begin_run() const {
   action.keys = desired->authorized_keys;
   auto granted = fact(FactKind::kGranted, wanted.id);
   granted.cards = wanted.cards;
-  action.before = {std::move(granted), fact(FactKind::kCreated, wanted.id)};
+  // With its lease from the first: a node that restarts while control is away must know it.
+  auto lease = fact(FactKind::kLease, wanted.id);
+  lease.boot_id = context.boot_id;
+  lease.lease_end_ms = lease_end_ms(wanted, live.desired_at);
+  action.before = {std::move(granted), fact(FactKind::kCreated, wanted.id), std::move(lease)};
   return action;
 }
 
@@ -259,6 +264,7 @@ std::optional<Action> Step::bring_forward(const RunFacts& run) const {
   }
   if (stop) return end_run(run, *stop);
   if (auto inspect = look(run)) return inspect;
+  if (lease_to_shorten(run, live)) return record_lease(run);
   if (live.container == ContainerPhase::kCreated) return make(ActionKind::kStart);
   if (!live.connected) {
     auto action = make(ActionKind::kConnect);
@@ -288,6 +294,17 @@ std::optional<Action> Step::bring_forward(const RunFacts& run) const {
 }
 
 }  // namespace
+
+std::int64_t lease_end_ms(const DesiredRun& run, SteadyTime told_at) {
+  return to_ms(told_at) + std::clamp<std::int64_t>(run.paid_until_ms, 0, kLeaseMsMax);
+}
+
+bool lease_to_shorten(const RunFacts& run, const Live& live) {
+  if (!run.active() || run.result || run.stop_asked || !run.lease) return false;
+  if (!live.lease_recorded) return true;
+  return live.lease_recorded->boot_id == run.lease->boot_id &&
+         live.lease_recorded->steady_ms - run.lease->steady_ms >= kLeaseShorterMs;
+}
 
 std::int64_t running_ms_seen(const RunFacts& run, const Live& live, const Context& context) {
   const bool gone = live.container == ContainerPhase::kNone && (run.ready || run.started);

@@ -40,6 +40,7 @@ struct Live {
   std::int64_t stop_grace_ms = 0;
   std::vector<std::string> keys_sent;
   std::string start_error;  // gave up before ready
+  SteadyTime desired_at{};  // when the desired set in force was taken in
   std::optional<Moment> lease_recorded;
   int failures = 0;  // of the present step, in a row
   SteadyTime not_before{};
@@ -61,6 +62,13 @@ std::optional<Action> next_action(const InstanceId& id, const DesiredInstance* d
 // How long the run has been running, as far as is known: a container that is seen to have ended
 // (or to be gone) adds nothing any more, recorded or not.
 std::int64_t running_ms_seen(const RunFacts& run, const Live& live, const Context& context);
+
+// The end of what is paid, on the steady clock, as told at that moment.
+std::int64_t lease_end_ms(const DesiredRun& run, SteadyTime told_at);
+
+// Whether the lease in force ends before the one in the journal: a restarted node would run longer
+// than is paid. Until it is recorded the desired set that shortened it is not acknowledged.
+bool lease_to_shorten(const RunFacts& run, const Live& live);
 
 // Why and how gently a run is to end; none: it goes on.
 struct StopWanted {
