@@ -42,11 +42,13 @@ AccountView ControlCore::State::view(const AccountRow& account) const {
   AccountView out;
   out.row = account;
   out.held_micro = ledger.held(account.id);
-  out.available_micro = ledger.available(account.id);
+  out.available_micro = available(account.id);
+  out.cash_micro = ledger.available(account.id);
   out.balance_micro = out.held_micro + out.available_micro;
   out.currency = config.currency;
   if (const auto group = groups.find(account.group); group != groups.end()) {
     out.group = group->second.name;
+    if (group->second.budget_micro) out.room_micro = room(account.id);
   }
   out.cards_held = cards_held(account.id);
   out.instances = instances_of(account.id);

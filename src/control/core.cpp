@@ -41,6 +41,7 @@ Status ControlCore::State::load() {
   ledger = std::move(loaded);
   renewed_at = stored_at = steady();
   for (auto& row : snapshot.accounts) accounts[row.id] = row;
+  load_money(snapshot);
   for (auto& row : snapshot.instances) {
     if (row.port > 0) ports_used.insert(row.port);
     if (row.slot >= 0) slots_used.insert(row.slot);
@@ -55,7 +56,7 @@ Status ControlCore::State::load() {
       info.starting_since = steady();
       info.told_revision = revision;
       const std::int64_t paid =
-          paid_ms(row.price_micro, row.gpu_count, row.settled_micro + row.lease_micro);
+          paid_ms(row.price_micro, row.gpu_count, covered(row, row.lease_micro));
       info.lease_until = steady() + Millis(std::min(paid, config.contact_grace.count()));
     }
     runs[row.id] = row;
@@ -81,6 +82,25 @@ Status ControlCore::State::load() {
   audit_seq = snapshot.last_audit_seq;
   card_fact_seq = snapshot.last_card_fact_seq;
   return check();
+}
+
+void ControlCore::State::load_money(const Snapshot& snapshot) {
+  for (const auto& row : snapshot.prices) {
+    prices[row.item].push_back(row);
+    last_price = std::max(last_price, row.number);
+  }
+  std::set<VoucherId> held;
+  for (const auto& row : snapshot.balances) {
+    if (!row.voucher.empty() && row.amount_micro > 0) held.insert(row.voucher);
+  }
+  std::map<AccountId, std::set<std::pair<UtcTime, VoucherId>>> order;
+  for (const auto& row : snapshot.vouchers) {
+    vouchers[row.id] = row;
+    if (held.contains(row.id)) order[row.account].emplace(row.expires_at, row.id);
+  }
+  for (const auto& [account, of_it] : order) {
+    for (const auto& [at, id] : of_it) vouchers_of[account].push_back(id);
+  }
 }
 
 bool ControlCore::State::dirty() const {

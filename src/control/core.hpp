@@ -89,6 +89,28 @@ class ControlCore {
   Result<AccountView> credit(const RequestContext& context, const AccountId& account,
                              std::int64_t amount_micro, std::string_view reason);
 
+  // ---- money that operators give, take and bound
+  // Pays before cash until expires_at. account: an id or a name.
+  Result<VoucherView> give_voucher(const RequestContext& context, std::string_view account,
+                                   std::int64_t amount_micro, UtcTime expires_at,
+                                   std::string_view reason);
+  std::vector<VoucherView> vouchers(const AccountId& account) const;  // empty: everybody's
+  // item: a card type, kNoCardItem or kStorageItem; from: now where it is not given. Runs that were
+  // accepted before keep their price.
+  Result<PriceView> set_price(const RequestContext& context, std::string_view item,
+                              std::int64_t price_micro, std::optional<UtcTime> from,
+                              std::string_view reason);
+  std::vector<PriceView> prices() const;
+  // group: an id or a name. No budget: no limit.
+  Result<GroupView> add_group(const RequestContext& context, std::string_view name,
+                              std::optional<std::int64_t> budget_micro);
+  Result<GroupView> set_budget(const RequestContext& context, std::string_view group,
+                               std::optional<std::int64_t> budget_micro);
+  Result<GroupView> set_member(const RequestContext& context, std::string_view group,
+                               std::string_view account, bool member);
+  std::vector<GroupView> groups() const;
+  Result<GroupView> group(std::string_view key) const;
+
   // ---- operators. Each change is written to the audit in its own transaction.
   Result<AccountId> account_named(std::string_view key) const;  // an id or a name
   // A disabled account can't sign in or start anything; what waits is cancelled, what runs is told
@@ -152,6 +174,10 @@ class ControlCore {
   Result<Bill> bill(const AccountId& account, std::string_view key) const;
   Result<AccountBill> account_bill(const AccountId& account, std::optional<UtcTime> from,
                                    std::optional<UtcTime> to) const;
+  // What moved the account's money, ascending; filter.account is set here. instance: an id or a
+  // name, or empty.
+  Result<StatementPage> statement(const AccountId& account, std::string_view instance,
+                                  EntryFilter filter) const;
   // key: an instance's; empty: all of the account's. Committed events with seq > after.
   Result<EventPage> events(const AccountId& account, std::string_view key, std::int64_t after,
                            std::size_t limit) const;

@@ -23,6 +23,9 @@ Error invalid(const char* code, std::string message, std::string remedy = {}) {
 std::vector<std::string> ControlCore::State::known_card_types() const {
   std::set<std::string> names;
   for (const auto& [name, price] : config.prices_micro) names.insert(name);
+  for (const auto& [name, rows] : prices) {
+    if (name != kNoCardItem && name != kStorageItem) names.insert(name);
+  }
   for (const auto& [id, node] : nodes) {
     for (const auto& card : node.observed.cards) names.insert(card.type);
   }
@@ -52,9 +55,9 @@ Result<std::string> ControlCore::State::resolve_card(const CreateRequest& reques
                    near.empty() ? "this installation has no cards"
                                 : fmt::format("did you mean {}?", fmt::join(near, " or ")));
   }
-  if (!config.prices_micro.contains(meant[0])) {
+  if (!price_now(meant[0])) {
     return invalid("unknown_card", fmt::format("{} has no price here", meant[0]),
-                   "the operator sets one under [prices]");
+                   "the operator sets one: autodl admin price set");
   }
   if (const auto count = total(meant[0]); count >= 0 && request.gpu_count > count) {
     return invalid(
@@ -159,9 +162,7 @@ Result<InstanceRow> ControlCore::State::prepare(const AccountId& account,
 }
 
 std::int64_t ControlCore::State::price_of(const InstanceRow& instance) const {
-  if (instance.gpu_count == 0) return config.no_card_micro_per_hour;
-  const auto found = config.prices_micro.find(instance.gpu_type);
-  return found == config.prices_micro.end() ? 0 : found->second;
+  return price_now(instance.gpu_count == 0 ? kNoCardItem : instance.gpu_type).value_or(0);
 }
 
 void ControlCore::State::set_state(InstanceRow& instance, InstanceState state, std::string reason,

@@ -45,8 +45,7 @@ std::int64_t ControlCore::State::billed_ms(const RunRow& run, std::int64_t runni
   std::int64_t ms = running_ms;
   if (run.start_timed_out || run.outcome == Outcome::kStartFailed) return 0;
   if (run.stop == StopBy::kPlatform) ms = std::min(ms, run.stop_at_ms);
-  const std::int64_t paid =
-      paid_ms(run.price_micro, run.gpu_count, run.settled_micro + run.hold_micro);
+  const std::int64_t paid = paid_ms(run.price_micro, run.gpu_count, covered(run, run.hold_micro));
   if (run.state == RunState::kEnded) return ms;  // settled: see close_run
   // The last second need not be whole: floor() drops it.
   return std::min(ms, std::min(paid, kPaidForever - 999) + 999);
@@ -78,47 +77,81 @@ std::int64_t ControlCore::State::most_ms(const RunRow& run) const {
 // How much longer the node may run it, from now.
 std::int64_t ControlCore::State::lease_ms(const RunRow& run) const {
   const std::int64_t used = most_ms(run);
-  const std::int64_t paid =
-      paid_ms(run.price_micro, run.gpu_count, run.settled_micro + run.lease_micro);
+  const std::int64_t paid = paid_ms(run.price_micro, run.gpu_count, covered(run, run.lease_micro));
   std::int64_t left = std::min(paid - used, std::int64_t{config.contact_grace.count()});
   if (const std::int64_t rule = max_runtime_ms(run); rule > 0) left = std::min(left, rule - used);
   return std::max<std::int64_t>(left, 0);
 }
 
-void ControlCore::State::take_hold(RunRow& run, std::int64_t amount, std::string_view reason) {
-  if (amount <= 0) return;
-  const auto entry = ledger.hold(run.account, run.instance, run.id, amount, now(), reason);
-  if (!entry.ok()) return;  // less there than thought: the hold stays as it is
-  record(*entry);
-  run.hold_micro += amount;
-  run.lease_micro += amount;
+// Plans the run's holds anew, towards the position `goal`, with at most `more` of free money; what
+// the plan does not use is given back. Never reaches less far than before. The amount added.
+std::int64_t ControlCore::State::take_hold(RunRow& run, std::int64_t more, std::int64_t goal,
+                                           std::string_view reason) {
+  const auto funds = funds_of(run);
+  const RunTerms terms = terms_of(run);
+  const std::int64_t before = run.hold_micro;
+  goal = std::max(goal, covered(run, before));
+  goal = std::min(goal, run.settled_micro + before + std::max<std::int64_t>(more, 0));
+  const auto plan = plan_holds(terms, funds, goal);
+  const auto move = [&](std::size_t i, bool out) {
+    const std::int64_t by = out ? funds[i].held - plan[i] : plan[i] - funds[i].held;
+    if (by <= 0) return;
+    const auto entry =
+        out ? ledger.release(run.account, run.instance, run.id, by, now(), reason, funds[i].voucher)
+            : ledger.hold(run.account, run.instance, run.id, by, now(), reason, funds[i].voucher);
+    if (!entry.ok()) return;  // less there than thought: the hold stays as it is
+    record(*entry);
+    run.hold_micro += out ? -by : by;
+  };
+  for (std::size_t i = 0; i < funds.size(); ++i) move(i, true);
+  for (std::size_t i = 0; i < funds.size(); ++i) move(i, false);
+  run.lease_micro = run.hold_micro;
   if (runs.contains(run.id)) change(run);
+  return run.hold_micro - before;
 }
 
+// From the end: cash first, then what expires last.
 void ControlCore::State::give_back(RunRow& run, std::int64_t amount, std::string_view reason) {
-  if (amount <= 0) return;
-  const auto entry = ledger.release(run.account, run.instance, run.id, amount, now(), reason);
-  if (!entry.ok()) return;
-  record(*entry);
-  change(run).hold_micro -= amount;
+  const auto funds = funds_of(run);
+  for (auto fund = funds.rbegin(); fund != funds.rend() && amount > 0; ++fund) {
+    const std::int64_t part = std::min(fund->held, amount);
+    if (part <= 0) continue;
+    const auto entry =
+        ledger.release(run.account, run.instance, run.id, part, now(), reason, fund->voucher);
+    if (!entry.ok()) return;
+    record(*entry);
+    amount -= part;
+    change(run).hold_micro -= part;
+  }
   run.lease_micro = std::min(run.lease_micro, run.hold_micro);
 }
 
 void ControlCore::State::settle(RunRow& run, bool final) {
   const std::int64_t total = cost(run, run.running_ms);
-  const std::int64_t due = std::min(total - run.settled_micro, run.hold_micro);
-  if (due > 0) {
-    const auto entry =
-        ledger.charge_held(run.account, run.instance, run.id, due, now(),
-                           fmt::format("{} s of use", billed_ms(run, run.running_ms) / 1'000));
-    if (entry.ok()) {
-      record(*entry);
-      change(run).settled_micro += due;
-      run.hold_micro -= due;
-      run.lease_micro = std::max<std::int64_t>(run.lease_micro - due, 0);
-    }
+  const auto funds = funds_of(run);
+  const auto parts = plan_charge(terms_of(run), funds, total);
+  const std::string reason = fmt::format("{} s of use", billed_ms(run, run.running_ms) / 1'000);
+  for (std::size_t i = 0; i < funds.size(); ++i) {
+    if (parts[i] <= 0) continue;
+    const auto entry = ledger.charge_held(run.account, run.instance, run.id, parts[i], now(),
+                                          reason, funds[i].voucher);
+    if (!entry.ok()) continue;
+    record(*entry);
+    note_spent(run.account, parts[i]);
+    change(run).settled_micro += parts[i];
+    run.hold_micro -= parts[i];
+    run.lease_micro = std::max<std::int64_t>(run.lease_micro - parts[i], 0);
   }
   if (final) give_back(run, run.hold_micro, "the run is over");
+}
+
+// Seconds that the platform took from a run: what they would have cost, paid by the platform.
+void ControlCore::State::credit_outage(RunRow& run, std::string_view why) {
+  const std::int64_t whole = charge_micro(run.price_micro, run.gpu_count, run.running_ms);
+  if (whole <= run.settled_micro) return;
+  const auto entry = ledger.outage_credit(run.account, run.instance, run.id,
+                                          whole - run.settled_micro, now(), why);
+  if (entry.ok()) record(*entry);
 }
 
 // What of a run's lease goes beyond its unsettled use and one more hour.
@@ -127,16 +160,21 @@ std::int64_t ControlCore::State::excess(const RunRow& run) const {
   // What it may have used since the node's last word stays with it.
   const auto info = live.find(run.id);
   if (info == live.end() || info->second.observed_at == SteadyTime{}) return 0;
-  const std::int64_t used = cost(run, most_ms(run)) - run.settled_micro;
-  return std::max<std::int64_t>(run.lease_micro - used - hour_price(run), 0);
+  const std::int64_t goal = std::max(cost(run, most_ms(run)), run.settled_micro) + hour_price(run);
+  return std::max<std::int64_t>(run.lease_micro - needed_micro(terms_of(run), funds_of(run), goal),
+                                0);
 }
 
-// What a wallet's runs could give to new starts, less what waiting starts already count on.
-std::int64_t ControlCore::State::reclaimable(const AccountId& account) const {
+ControlCore::State::Among ControlCore::State::of_account(const AccountId& account) const {
+  return [account](const RunRow& run) { return run.account == account; };
+}
+
+// What runs could give to new starts, less what waiting starts already count on.
+std::int64_t ControlCore::State::reclaimable(const Among& among) const {
   std::int64_t sum = 0;
   for (const auto& id : active) {
     const RunRow& run = runs.at(id);
-    if (run.account != account) continue;
+    if (!among(run)) continue;
     sum += excess(run) + (run.hold_micro - run.lease_micro);
     if (run.state == RunState::kQueued) sum -= hour_price(run) - run.hold_micro;
   }
@@ -144,19 +182,20 @@ std::int64_t ControlCore::State::reclaimable(const AccountId& account) const {
 }
 
 // Money that runs give back as soon as the node has taken their shorter leases in.
-std::int64_t ControlCore::State::coming_back(const AccountId& account) const {
+std::int64_t ControlCore::State::coming_back(const Among& among) const {
   std::int64_t sum = 0;
   for (const auto& id : active) {
     const RunRow& run = runs.at(id);
-    if (run.account == account) sum += run.hold_micro - run.lease_micro;
+    if (among(run)) sum += run.hold_micro - run.lease_micro;
   }
   return sum;
 }
 
-void ControlCore::State::shrink_others(const AccountId& account, std::int64_t wanted) {
+void ControlCore::State::shrink_others(const Among& among, std::int64_t wanted) {
+  wanted -= coming_back(among);
   for (const auto& id : active) {
     RunRow& run = runs.at(id);
-    if (run.account != account || wanted <= 0) continue;
+    if (!among(run) || wanted <= 0) continue;
     const std::int64_t take = std::min(excess(run), wanted);
     if (take <= 0) continue;
     change(run).lease_micro -= take;
@@ -166,24 +205,41 @@ void ControlCore::State::shrink_others(const AccountId& account, std::int64_t wa
   }
 }
 
-// A start holds one hour's price, or counts on what other runs give back; else it is refused.
+// A start holds one hour's price, or counts on what other runs give back; else it is refused. Both
+// the account's money and its group's budget must allow it.
 Status ControlCore::State::fund_start(RunRow& run) {
   const std::int64_t need = hour_price(run);
-  const std::int64_t have = ledger.available(run.account);
-  const std::int64_t others = reclaimable(run.account);
+  if (need == 0) return {};
+  const auto mine = of_account(run.account);
+  const auto ours = of_group_of(run.account);
+  const std::int64_t have = reach(run);
+  const std::int64_t others = reclaimable(mine);
   const std::int64_t promised = others < 0 ? -others : 0;  // to starts that wait for money
-  if (have - promised >= need) {
-    take_hold(run, need, "one hour for the start");
+  const std::int64_t budget = room(run.account);
+  const std::int64_t members = reclaimable(ours);
+  const std::int64_t spoken_for = members < 0 ? -members : 0;
+  if (have - promised >= need && budget - spoken_for >= need) {
+    take_hold(run, need, need, "one hour for the start");
     return {};
   }
-  if (have + others >= need) {
-    shrink_others(run.account, need + promised - have - coming_back(run.account));
-    return {};  // queued; fund_waiting() holds it when the money is back
+  if (have + others < need) {
+    return Error(ErrorKind::kPayment, "balance_too_low",
+                 fmt::format("a start holds one hour's price, {} micro-{}; {} are available", need,
+                             config.currency, std::max<std::int64_t>(have + others, 0)),
+                 "ask the operator for credit, or stop another run");
   }
-  return Error(ErrorKind::kPayment, "balance_too_low",
-               fmt::format("a start holds one hour's price, {} micro-{}; {} are available", need,
-                           config.currency, std::max<std::int64_t>(have + others, 0)),
-               "ask the operator for credit, or stop another run");
+  if (budget + members < need) {
+    return Error(
+        ErrorKind::kPayment, "budget_used_up",
+        fmt::format("a start holds one hour's price, {} micro-{}; the budget of group '{}' has room"
+                    " for {}",
+                    need, config.currency, group_of(run.account)->name,
+                    std::max<std::int64_t>(budget + members, 0)),
+        "ask the operator for a larger budget, or wait until another member's run ends");
+  }
+  shrink_others(mine, need + promised - have);
+  shrink_others(ours, need + spoken_for - budget);
+  return {};  // queued; fund_waiting() holds it when the money is back
 }
 
 void ControlCore::State::finish_shrinks() {
@@ -203,30 +259,42 @@ void ControlCore::State::finish_shrinks() {
   }
 }
 
+// Whether it can still be paid for.
+bool ControlCore::State::fund_one_waiting(RunRow& run) {
+  const std::int64_t lacking = hour_price(run) - run.hold_micro;
+  if (lacking <= 0) return true;
+  const auto mine = of_account(run.account);
+  const auto ours = of_group_of(run.account);
+  const std::int64_t have = reach(run);
+  const std::int64_t budget = room(run.account);
+  if (have >= lacking && budget >= lacking) {
+    take_hold(run, lacking, hour_price(run), "one hour for the start");
+    return true;
+  }
+  if (have + reclaimable(mine) < 0 || budget + reclaimable(ours) < 0) return false;
+  shrink_others(mine, lacking - have);
+  shrink_others(ours, lacking - budget);
+  return true;
+}
+
 void ControlCore::State::fund_waiting() {
   for (const auto& id : std::set<RunId>(active)) {
     RunRow& run = runs.at(id);
-    if (run.state != RunState::kQueued) continue;
-    const std::int64_t lacking = hour_price(run) - run.hold_micro;
-    if (lacking <= 0) continue;
-    const std::int64_t have = ledger.available(run.account);
-    if (have >= lacking) {
-      take_hold(run, lacking, "one hour for the start");
-    } else if (have + reclaimable(run.account) < 0) {
-      RunResult result;
-      result.start_failed = true;
-      result.reason = "the balance no longer holds one hour's price";
-      end_run(run, result);
-    } else {
-      shrink_others(run.account, lacking - have - coming_back(run.account));
+    if (run.state != RunState::kQueued || fund_one_waiting(run)) continue;
+    RunResult result;
+    result.start_failed = true;
+    result.reason = "the balance no longer holds one hour's price";
+    if (room(run.account) < hour_price(run)) {
+      result.reason = "the group's budget no longer holds one hour's price";
     }
+    end_run(run, result);
   }
 }
 
 void ControlCore::State::renew_account(const AccountId& account,
                                        const std::vector<RunRow*>& of_account) {
   std::vector<std::pair<std::int64_t, RunRow*>> lacks;
-  std::int64_t pool = ledger.available(account);
+  std::int64_t pool = std::min(available(account), room(account));
   for (RunRow* run : of_account) {
     if (run->state == RunState::kQueued) {
       pool -= hour_price(*run) - run->hold_micro;
@@ -239,9 +307,10 @@ void ControlCore::State::renew_account(const AccountId& account,
     if (const auto rule = max_runtime_ms(*run); rule > 0) {
       ahead = std::clamp<std::int64_t>(rule - used, 0, ahead);
     }
-    const std::int64_t target = cost(*run, used) - run->settled_micro +
-                                charge_micro(run->price_micro, run->gpu_count, ahead + 999);
-    lacks.emplace_back(std::max<std::int64_t>(target - run->hold_micro, 0), run);
+    const std::int64_t target =
+        cost(*run, used) + charge_micro(run->price_micro, run->gpu_count, ahead + 999);
+    const std::int64_t lack = target - covered(*run, run->hold_micro);
+    lacks.emplace_back(std::max<std::int64_t>(lack, 0), run);
   }
   std::sort(lacks.begin(), lacks.end(), [](const auto& a, const auto& b) {
     return a.first != b.first ? a.first < b.first : a.second->id < b.second->id;
@@ -251,19 +320,24 @@ void ControlCore::State::renew_account(const AccountId& account,
     const std::int64_t share = std::max<std::int64_t>(pool, 0) / left--;
     const std::int64_t give = std::min(lack, share);
     // Not an entry every minute for a minute's worth, as long as hours are held.
-    const bool worth = give >= hour_price(*run) / 6 || run->hold_micro < hour_price(*run);
+    const std::int64_t ahead = covered(*run, run->hold_micro) - run->settled_micro;
+    const bool worth = give >= hour_price(*run) / 6 || ahead < hour_price(*run);
+    std::int64_t taken = 0;
     if (give > 0 && worth) {
-      take_hold(*run, give, "lease renewed");
-      pool -= give;
+      const std::int64_t goal = covered(*run, run->hold_micro) + give;
+      taken = take_hold(*run, give, goal, "lease renewed");
+      pool -= taken;
     }
-    warn_low(*run, share - (worth ? give : 0));
+    warn_low(*run, share - taken);
   }
 }
 
+// The most urgent notice that has not been given: 24 h, 1 h, 10 min of running time are left.
 void ControlCore::State::warn_low(RunRow& run, std::int64_t share) {
   if (run.price_micro == 0 || run.state != RunState::kRunning) return;
   const std::int64_t used = estimate_ms(run);
-  const std::int64_t money = run.settled_micro + run.hold_micro + std::max<std::int64_t>(share, 0);
+  const std::int64_t money = std::min(covered(run, run.hold_micro) + share,
+                                      run.settled_micro + run.hold_micro + reach(run));
   const std::int64_t left = paid_ms(run.price_micro, run.gpu_count, money) - used;
   if (const auto rule = max_runtime_ms(run); rule > 0 && rule - used <= left) return;
   const std::int64_t level = left < kHourMs / 6 ? 3 : left < kHourMs ? 2 : left < 24 * kHourMs;
@@ -273,8 +347,14 @@ void ControlCore::State::warn_low(RunRow& run, std::int64_t share) {
   }
   change(run).warned = level;
   emit(instances.at(run.instance), run.id,
-       {"warning", fmt::format("the balance lasts for {} more minutes, then the run is stopped",
-                               std::max<std::int64_t>(left / 60'000, 0))});
+       {"warning",
+        fmt::format("the balance lasts for {} more minutes, then the run is stopped",
+                    std::max<std::int64_t>(left / 60'000, 0)),
+        fmt::format(R"({{"about":"balance","left_s":{},"level":"{}"}})",
+                    std::max<std::int64_t>(left / 1'000, 0),
+                    level == 3   ? "10 min"
+                    : level == 2 ? "1 h"
+                                 : "24 h")});
 }
 
 void ControlCore::State::renew() {
@@ -288,34 +368,12 @@ void ControlCore::State::renew() {
     const std::int64_t due = cost(run, run.running_ms) - run.settled_micro;
     if (due > 0 && due >= hour_price(run)) settle(run, false);  // on the hour
     change(run);                                                // running_ms, once a minute
+    drop_useless_holds(run);
   }
+  expire_vouchers();
   for (const auto& [account, of_account] : by_account) renew_account(account, of_account);
   forget_old();
   count_storage(false);
-}
-
-void ControlCore::State::count_storage(bool at_once) {
-  const auto elapsed = std::chrono::duration_cast<Millis>(steady() - stored_at).count();
-  if (config.storage_micro_per_gb_day == 0 || (elapsed < kHourMs && !at_once)) return;
-  stored_at = steady();
-  for (auto& [id, row] : instances) {
-    if (!row.disk_ready || row.state == InstanceState::kReleased) continue;
-    change(row).storage_ms += elapsed;
-    charge_storage(row);
-  }
-}
-
-// Up to what the wallet has: what is not paid stays due.
-void ControlCore::State::charge_storage(InstanceRow& row) {
-  const std::int64_t due =
-      storage_micro(config.storage_micro_per_gb_day, row.disk_bytes, row.storage_ms) -
-      row.storage_charged_micro;
-  const std::int64_t take = std::min(due, ledger.available(row.account));
-  if (take <= 0) return;
-  const auto entry = ledger.charge_free(row.account, row.id, take, now(), "storage");
-  if (!entry.ok()) return;
-  record(*entry);
-  change(row).storage_charged_micro += take;
 }
 
 }  // namespace autodl

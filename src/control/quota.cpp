@@ -89,8 +89,14 @@ GroupView ControlCore::State::view(const GroupRow& group) const {
   for (const auto& [id, row] : accounts) {
     if (row.group != group.id) continue;
     ++out.members;
+    out.names.push_back(row.name);
+    out.held_micro += ledger.held(id);
     out.cards_held += cards_held(id);
     out.instances += instances_of(id);
+  }
+  out.currency = config.currency;
+  if (group.budget_micro) {
+    out.room_micro = *group.budget_micro - group.spent_micro - out.held_micro;
   }
   return out;
 }
@@ -141,11 +147,15 @@ Result<GroupId> ControlCore::State::group_named(std::string_view key) const {
                fmt::format("there is no group '{}'", key.substr(0, 100)));
 }
 
-Result<AccountId> ControlCore::account_named(std::string_view key) const {
-  for (const auto& [id, row] : state_->accounts) {
+Result<AccountId> ControlCore::State::account_named(std::string_view key) const {
+  for (const auto& [id, row] : accounts) {
     if (id.str() == key || row.name == key) return id;
   }
   return no_account();
+}
+
+Result<AccountId> ControlCore::account_named(std::string_view key) const {
+  return state_->account_named(key);
 }
 
 Result<AccountView> ControlCore::disable_account(const RequestContext& context,

@@ -177,7 +177,9 @@ void ControlCore::State::become_running(RunRow& run, const ObservedRun& seen) {
 
 // Charges, gives back what is left, writes the intervals, frees the cards. Last.
 void ControlCore::State::close_run(RunRow& run) {
+  if (run.running_ms > 0 && !run.ready_at) change(run).ready_at = now();
   const std::int64_t billed = billed_ms(run, run.running_ms);
+  const bool failed_start = run.outcome == Outcome::kStartFailed || run.start_timed_out;
   settle(run, true);
   if (run.running_ms > 0) {
     const UtcTime from = run.ready_at.value_or(now());
@@ -187,9 +189,11 @@ void ControlCore::State::close_run(RunRow& run) {
       intervals[run.id].push_back(row);
     }
     if (billed < run.running_ms) {
-      const std::string why = run.outcome == Outcome::kStartFailed ? "the start failed"
-                              : run.stop == StopBy::kPlatform      ? "the platform was stopping it"
-                                                                   : "beyond what was paid for";
+      const bool outage = failed_start || run.stop == StopBy::kPlatform;
+      const std::string why = failed_start ? "the start failed"
+                              : outage     ? "the platform was stopping it"
+                                           : "beyond what was paid for";
+      if (outage) credit_outage(run, why);
       row = {run.id, 2, from + Millis(billed), run.running_ms - billed, false, why};
       batch.intervals.push_back(row);
       intervals[run.id].push_back(row);

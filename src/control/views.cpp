@@ -39,7 +39,8 @@ InstanceView ControlCore::State::view(const InstanceRow& instance) const {
   if (run->second.state == RunState::kRunning || run->second.state == RunState::kStarting) {
     const std::int64_t rule = max_runtime_ms(run->second);
     const std::int64_t money =
-        run->second.settled_micro + run->second.hold_micro + ledger.available(instance.account);
+        run->second.settled_micro + run->second.hold_micro +
+        std::min(reach(run->second), std::max<std::int64_t>(room(instance.account), 0));
     const std::int64_t paid = paid_ms(run->second.price_micro, run->second.gpu_count, money);
     if (rule > 0 && rule <= paid) {
       out.next_rule = NextRuleView{"max_runtime", std::max<std::int64_t>(rule - used, 0) / 1'000};
@@ -170,6 +171,31 @@ Result<AccountBill> ControlCore::account_bill(const AccountId& account, std::opt
   return out;
 }
 
+Result<StatementPage> ControlCore::statement(const AccountId& account, std::string_view instance,
+                                             EntryFilter filter) const {
+  filter.account = account;
+  if (!instance.empty()) {
+    ADL_TRY(id, state_->find(account, instance));
+    filter.instance = id;
+    filter.account = state_->instances.at(id).account;
+  }
+  filter.limit = std::clamp<std::size_t>(filter.limit, 1, 1'000);
+  const std::size_t limit = filter.limit++;
+  StatementPage page;
+  page.currency = state_->config.currency;
+  ADL_TRY(items, state_->store.statement(filter));
+  if (items.size() > limit) {
+    items.pop_back();
+    page.next = items.back().seq;
+  }
+  for (const auto& entry : items) {
+    const auto found = state_->instances.find(entry.instance);
+    if (found != state_->instances.end()) page.names[entry.instance] = found->second.name;
+  }
+  page.items = std::move(items);
+  return page;
+}
+
 Result<EventPage> ControlCore::events(const AccountId& account, std::string_view key,
                                       std::int64_t after, std::size_t limit) const {
   limit = std::clamp<std::size_t>(limit, 1, 1'000);
@@ -206,8 +232,7 @@ std::vector<GpuTypeView> ControlCore::gpu_types() const {
   std::vector<GpuTypeView> out;
   for (auto& [name, type] : types) {
     type.name = name;
-    const auto price = state_->config.prices_micro.find(name);
-    type.price_micro_per_hour = price == state_->config.prices_micro.end() ? 0 : price->second;
+    type.price_micro_per_hour = state_->price_now(name).value_or(0);
     type.currency = state_->config.currency;
     out.push_back(type);
   }

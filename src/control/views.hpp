@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -18,11 +19,35 @@ struct AccountView {
   AccountRow row;
   std::int64_t balance_micro = 0;    // available + held
   std::int64_t held_micro = 0;       // for runs
-  std::int64_t available_micro = 0;  // free to spend
+  std::int64_t available_micro = 0;  // free to spend, in cash and in vouchers
+  std::int64_t cash_micro = 0;       // of available
   std::string currency;
-  std::string group;  // its name; empty: none
+  std::string group;                       // its name; empty: none
+  std::optional<std::int64_t> room_micro;  // of the group's budget, for all members together
   std::int64_t cards_held = 0;
   std::int64_t instances = 0;  // not released ones
+};
+
+struct VoucherView {
+  VoucherRow row;
+  std::string account_name;
+  std::int64_t left_micro = 0;  // not held
+  std::int64_t held_micro = 0;
+  std::string currency;
+};
+
+struct PriceView {
+  PriceRow row;
+  bool set = false;     // by an operator; else it stands in the configuration file
+  bool current = true;  // counts now; else it is an earlier or a later one
+  std::string currency;
+};
+
+struct StatementPage {
+  std::vector<LedgerEntry> items;
+  std::map<InstanceId, std::string> names;  // of the instances in it
+  std::optional<std::int64_t> next;         // pass as `after` for more
+  std::string currency;
 };
 
 // What a new account begins with. A group that does not exist is made (without a budget).
@@ -43,6 +68,10 @@ struct GroupView {
   std::int64_t members = 0;
   std::int64_t cards_held = 0;
   std::int64_t instances = 0;
+  std::vector<std::string> names;          // of its members
+  std::int64_t held_micro = 0;             // for their runs
+  std::optional<std::int64_t> room_micro;  // none: no budget
+  std::string currency;
 };
 
 struct NewAccount {

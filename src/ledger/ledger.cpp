@@ -87,6 +87,14 @@ std::int64_t Ledger::held_for(const RunId& run, const VoucherId& voucher) const 
   return part == found->second.end() ? 0 : part->second.amount;
 }
 
+std::vector<std::pair<VoucherId, std::int64_t>> Ledger::parts_of(const RunId& run) const {
+  std::vector<std::pair<VoucherId, std::int64_t>> out;
+  const auto found = holds_.find(run);
+  if (found == holds_.end()) return out;
+  for (const auto& [voucher, part] : found->second) out.emplace_back(voucher, part.amount);
+  return out;
+}
+
 std::int64_t Ledger::voucher_left(const VoucherId& voucher) const {
   const auto found = vouchers_.find(voucher);
   return found == vouchers_.end() ? 0 : found->second.amount;

@@ -24,6 +24,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/clock.hpp"
@@ -87,6 +88,8 @@ class Ledger {
   std::int64_t held_for(const RunId& run) const;
   std::int64_t held_for(const RunId& run, const VoucherId& voucher) const;  // empty: cash
   std::int64_t voucher_left(const VoucherId& voucher) const;                // not held
+  // What a run holds, by voucher (the empty one: cash).
+  std::vector<std::pair<VoucherId, std::int64_t>> parts_of(const RunId& run) const;
 
   // Each posts one entry or changes nothing. kPayment balance_too_low; kInvalid bad_amount.
   // voucher: whose money is meant; empty: cash.

@@ -2,10 +2,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // What ControlCore holds, and its parts by file: accounts.cpp (sign-in, keys), instances.cpp
 // (create, start, stop, release), audit.cpp, quota.cpp, nodes.cpp, cards.cpp (operators), money.cpp
-// (holds, leases, settlement), reconcile.cpp (what nodes see, time, queue), views.cpp (what is
+// (holds, leases, settlement), vouchers.cpp (what pays for a run), prices.cpp, groups.cpp
+// (budgets), storage.cpp, reconcile.cpp (what nodes see, time, queue), views.cpp (what is
 // answered). Everything here runs on the core's one thread.
 #pragma once
 
+#include <functional>
 #include <initializer_list>
 #include <map>
 #include <memory>
@@ -15,6 +17,7 @@
 #include <vector>
 
 #include "control/core.hpp"
+#include "ledger/funding.hpp"
 #include "model/decide.hpp"
 #include "model/money.hpp"
 #include "placement/engine.hpp"
@@ -93,6 +96,10 @@ struct ControlCore::State {
   std::map<std::string, ImageAliasRow> image_aliases;
   std::int64_t audit_seq = 0;
   std::int64_t card_fact_seq = 0;
+  std::map<std::string, std::vector<PriceRow>> prices;  // by item, in the order they were set
+  std::int64_t last_price = 0;
+  std::map<VoucherId, VoucherRow> vouchers;
+  std::map<AccountId, std::vector<VoucherId>> vouchers_of;  // with something left or held
   std::int64_t event_seq = 0;
   std::int64_t committed_seq = 0;
 
@@ -121,6 +128,7 @@ struct ControlCore::State {
 
   // ---- base
   Status load();
+  void load_money(const Snapshot& snapshot);
   Status flush();
   bool dirty() const;
   UtcTime now() const { return clock.utc_now(); }
@@ -132,6 +140,10 @@ struct ControlCore::State {
   }
   RunRow& change(RunRow& row) {
     dirty_runs.insert(row.id);
+    return row;
+  }
+  GroupRow& change(GroupRow& row) {
+    dirty_groups.insert(row.id);
     return row;
   }
   struct EventDraft {
@@ -208,19 +220,52 @@ struct ControlCore::State {
   std::int64_t max_runtime_ms(const RunRow& run) const;
   std::int64_t lease_ms(const RunRow& run) const;
   std::int64_t excess(const RunRow& run) const;
-  std::int64_t reclaimable(const AccountId& account) const;
-  std::int64_t coming_back(const AccountId& account) const;
-  void shrink_others(const AccountId& account, std::int64_t wanted);
+  // Whose runs are meant: an account's, a group's.
+  using Among = std::function<bool(const RunRow&)>;
+  std::int64_t reclaimable(const Among& among) const;
+  std::int64_t coming_back(const Among& among) const;
+  void shrink_others(const Among& among, std::int64_t wanted);
+  Among of_account(const AccountId& account) const;
+  Among of_group_of(const AccountId& account) const;
   Status fund_start(RunRow& run);
   void fund_waiting();
-  void take_hold(RunRow& run, std::int64_t amount, std::string_view reason);
+  bool fund_one_waiting(RunRow& run);
+  std::int64_t take_hold(RunRow& run, std::int64_t more, std::int64_t goal,
+                         std::string_view reason);
   void give_back(RunRow& run, std::int64_t amount, std::string_view reason);
   void settle(RunRow& run, bool final);
+  void credit_outage(RunRow& run, std::string_view why);
   void finish_shrinks();
   void renew();
   void renew_account(const AccountId& account, const std::vector<RunRow*>& of_account);
   void warn_low(RunRow& run, std::int64_t share);
+
+  // ---- what pays (vouchers.cpp)
+  std::vector<Fund> funds_of(const RunRow& run) const;
+  RunTerms terms_of(const RunRow& run) const;
+  std::int64_t limit_ms(const RunRow& run, const VoucherRow& voucher) const;
+  std::int64_t covered(const RunRow& run, std::int64_t amount) const;
+  std::int64_t reach(const RunRow& run) const;
+  std::int64_t available(const AccountId& account) const;
+  std::vector<VoucherId> usable_vouchers(const AccountId& account) const;
+  Result<VoucherRow> give_voucher(const AccountId& account, std::int64_t amount, UtcTime expires_at,
+                                  std::string_view reason, const AccountId& by);
+  void drop_useless_holds(RunRow& run);
+  void expire_vouchers();
+
+  // ---- prices (prices.cpp), budgets (groups.cpp), disks (storage.cpp)
+  std::optional<std::int64_t> price_at(const std::string& item, UtcTime at) const;
+  std::optional<std::int64_t> price_now(const std::string& item) const {
+    return price_at(item, now());
+  }
+  std::int64_t room(const AccountId& account) const;  // kNoLimit: no budget
+  GroupRow* group_of(const AccountId& account);
+  void note_spent(const AccountId& account, std::int64_t amount);
+  VoucherView view(const VoucherRow& voucher) const;
+  Result<AccountId> account_named(std::string_view key) const;
   void count_storage(bool now);
+  void count_disk(InstanceRow& instance, std::int64_t elapsed_ms);
+  void add_piece(InstanceRow& instance, std::int64_t ms, std::int64_t price);
   void charge_storage(InstanceRow& instance);
 
   // ---- reconcile
@@ -260,6 +305,8 @@ Error disabled_account();
 // kInvalid "bad_reason": not one line of at most 1,024 bytes.
 Status check_reason(std::string_view reason);
 Error no_account();
+
+inline constexpr std::int64_t kNoLimit = std::int64_t{4} * kMicroMax;
 
 std::string json_object(std::initializer_list<std::pair<std::string_view, std::string_view>> texts);
 
