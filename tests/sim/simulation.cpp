@@ -24,7 +24,9 @@ Simulation::Simulation(std::uint64_t seed)
   config_.prices_micro = {{"RTX 3090", 1'580'000}, {"A100 40GB", 7'777'777}};
   config_.storage_micro_per_gb_day = chance(50) ? 10'000 : 0;
   config_.no_card_micro_per_hour = chance(50) ? 33'333 : 0;
-  config_.contact_grace = std::chrono::hours{2};
+  // Short: silence loses runs and cards are given again; long: money goes from run to run.
+  config_.contact_grace = chance(50) ? Millis(std::chrono::hours{2})
+                                     : Millis(std::chrono::seconds{60 + random_.below(300)});
   open_core();
   for (const char* name : {"anna", "bob"}) {
     accounts_.push_back(core_->create_account(kUser, name, Role::kUser)->account.row.id);
