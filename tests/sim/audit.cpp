@@ -3,6 +3,7 @@
 // The auditor: what must hold, told from the store's rows and the machine's history alone.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <map>
 
 #include "model/money.hpp"
@@ -77,7 +78,12 @@ std::string Simulation::audit_run(const RunRow& run, const Truth* truth) const {
                        most, most_ms, run.running_ms, describe(truth));
   }
   if (truth == nullptr || !truth->started) return {};
-  const std::int64_t least_ms = used(truth->started);
+  // What ran after the last lease that the node held (it was away or slow) is free.
+  if (const auto left = node_.lease_left(truth->instance, run.id); left && !truth->ended)
+    paid_until_.insert_or_assign(run.id, elapsed_ + *left);
+  std::int64_t least_ms = used(truth->started);
+  if (const auto paid = paid_until_.find(run.id); paid != paid_until_.end())
+    least_ms = std::min(least_ms, std::int64_t{(paid->second - *truth->started).count()});
   const bool ended = run.state == RunState::kEnded;
   const bool whole = ended && run.outcome != Outcome::kLost && !truth->hurt && !truth->unseen &&
                      run.outcome != Outcome::kStartFailed && run.stop != StopBy::kPlatform;

@@ -90,6 +90,8 @@ class Simulation {
   std::deque<Sent> to_node_;
   std::deque<Sent> to_control_;
   std::vector<AccountId> accounts_;
+  // Of each run: the end, in elapsed_, of the lease that the node was last seen to hold.
+  mutable std::map<RunId, Millis> paid_until_;
   std::string broken_;
   Stats stats_;
 };
