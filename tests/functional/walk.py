@@ -385,6 +385,8 @@ def default_tools(world):
                     "curl --version; unzip -v; git --version; sudo -n true; tmux -V; "
                     "nvtop --version; htop --version; apt --version", timeout=60)
     world.ssh(task, "tmux new-session -d -s w 'sleep 100' && tmux ls")
+    told = world.ssh(task, "check_env; echo status $?").stdout
+    assert "RTX 3090" in told and "status" in told, told
     finish(task)
 
 
