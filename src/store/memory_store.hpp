@@ -35,6 +35,7 @@ class MemoryStore final : public Store {
   const std::map<std::int64_t, LedgerEntry>& all_entries() const { return entries_; }
   const std::map<std::int64_t, Event>& all_events() const { return events_; }
   const std::map<std::string, RunRow>& all_runs() const { return runs_; }
+  const std::map<std::string, InstanceRow>& all_instances() const { return instances_; }
 
  private:
   Status check_new(const Batch& batch) const;

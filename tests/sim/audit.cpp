@@ -77,14 +77,20 @@ std::string Simulation::audit_run(const RunRow& run, const Truth* truth) const {
     return fmt::format("run {}: {} charged, {} used in {} ms (told {}); {}", id, run.settled_micro,
                        most, most_ms, run.running_ms, describe(truth));
   }
-  if (truth == nullptr || !truth->started) return {};
+  if (truth == nullptr) return {};
   // What ran after the last lease that the node held (it was away or slow) is free.
   if (const auto left = node_.lease_left(truth->instance, run.id); left && !truth->ended)
     paid_until_.insert_or_assign(run.id, elapsed_ + *left);
+  if (!truth->started) return {};
   std::int64_t least_ms = used(truth->started);
   if (const auto paid = paid_until_.find(run.id); paid != paid_until_.end())
     least_ms = std::min(least_ms, std::int64_t{(paid->second - *truth->started).count()});
   const bool ended = run.state == RunState::kEnded;
+  // So is what ran after the end that a rule had set, though the node was away then.
+  if (run.outcome == Outcome::kRule)
+    for (const auto& [id_text, instance] : store_.all_instances())
+      if (instance.id == truth->instance && instance.max_runtime_s)
+        least_ms = std::min(least_ms, *instance.max_runtime_s * 1'000);
   const bool whole = ended && run.outcome != Outcome::kLost && !truth->hurt && !truth->unseen &&
                      run.outcome != Outcome::kStartFailed && run.stop != StopBy::kPlatform;
   const std::int64_t least =
