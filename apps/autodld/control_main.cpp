@@ -161,6 +161,7 @@ Status run_control(const DaemonConfig& config) {
   api_options.version = ADL_VERSION;
   api_options.node = node;
   api_options.local_address = config.listen;
+  api_options.database_path = config.control_dir() + "/autodl.db";
   api_options.setup_token_path = config.control_dir() + "/setup-token";
   Api api(runner, streams, pool, clock, api_options);
   if (needs_operator) {

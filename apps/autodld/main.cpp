@@ -14,6 +14,7 @@
 #include "base/log.hpp"
 #include "gpu/nvml_inventory.hpp"
 #include "roles.hpp"
+#include "store/backup.hpp"
 #include "supervisor.hpp"
 
 namespace autodl {
@@ -84,6 +85,26 @@ int report(const Status& ended) {
   return 1;
 }
 
+int restore(const std::string& path, const std::string& backup) {
+  const auto config = load_config(path);
+  if (!config.ok()) return report(config.error());
+  const auto user = find_user(config->user);
+  if (!user.ok()) return report(user.error());
+  const auto folder = ensure_folder(config->control_dir(), user->uid, user->gid, 0700);
+  if (!folder.ok()) return report(folder);
+  const std::string store = config->control_dir() + "/autodl.db";
+  const auto restored = restore_store(backup, store, SystemClock());
+  if (!restored.ok()) return report(restored.error());
+  fmt::print("restored {} (cluster {}, epoch {}); what was there: {}.before-restore\n", store,
+             restored->cluster, restored->epoch, store);
+  if (::access((config->control_dir() + "/master.key").c_str(), F_OK) != 0)
+    log_warn("restore",
+             "'{}/master.key' is missing: put it there before control starts, or no "
+             "access key of the backup can be opened",
+             config->control_dir());
+  return 0;
+}
+
 int run_role(const std::string& role, const std::string& path, const std::string& simulate) {
   auto config = load_config(path);
   if (!config.ok()) return report(config.error());
@@ -127,6 +148,12 @@ int main(int argc, char** argv) {
   add("node", "containers, cards, disks (started by serve)");
   add("purge", "end all instances and remove what the node made on this machine");
   add("cards", "print this machine's cards: type, model, UUID");
+  std::string backup;
+  add("restore", "put a backup of the store in its place, while control does not run");
+  app.get_subcommand("restore")
+      ->add_option("backup", backup, "a file of `autodl admin backup`")
+      ->required();
   CLI11_PARSE(app, argc, argv);
+  if (app.get_subcommands().front()->get_name() == "restore") return restore(config, backup);
   return run_role(app.get_subcommands().front()->get_name(), config, simulate);
 }

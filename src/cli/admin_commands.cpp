@@ -355,6 +355,60 @@ void add_audit(CLI::App& admin, Context& context) {
   });
 }
 
+// ---- backup
+
+Status fetch_backup(Api& api, const json::object& made, int out) {
+  const auto size = number_of(made, "size_bytes");
+  Progress progress;
+  for (std::int64_t at = 0; at < size;) {
+    ADL_TRY(part,
+            api.get_bytes(
+                fmt::format("/api/v1/admin/backups/{}?offset={}", text_of(made, "id"), at), ""));
+    if (part.bytes.empty())
+      return Error(ErrorKind::kUnavailable, "cut_off", "the backup ended early", "make another");
+    for (std::string_view rest = part.bytes; !rest.empty();) {
+      const auto wrote = ::write(out, rest.data(), rest.size());
+      if (wrote < 0) return errno_error("write the backup", errno);
+      rest.remove_prefix(static_cast<std::size_t>(wrote));
+    }
+    at += static_cast<std::int64_t>(part.bytes.size());
+    progress.show(fmt::format("{} of {}", bytes(at), bytes(size)));
+  }
+  if (::fsync(out) != 0) return errno_error("write the backup", errno);
+  return {};
+}
+
+Result<int> backup(Context& context, const std::string& path) {
+  ADL_TRY(api, context.api());
+  const std::string part = path + ".part";
+  const UniqueFd out(
+      ::open(part.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600));
+  if (!out.valid()) return errno_error("make '" + part + "'", errno);
+  ADL_TRY(made, api.post("/api/v1/admin/backups", json::object()));
+  auto done = fetch_backup(api, made.as_object(), out.get());
+  if (done.ok() && ::rename(part.c_str(), path.c_str()) != 0)
+    done = errno_error("rename '" + part + "'", errno);
+  if (!done.ok()) {
+    ::unlink(part.c_str());
+    return done.error();
+  }
+  if (context.format == Format::kJson) return print_json(made), 0;
+  fmt::print(
+      "{}: {}\nThe master key is not in it: keep <state>/control/master.key at another place.\n"
+      "Disks of instances are not in it either. Back: autodld restore {}\n",
+      path, bytes(number_of(made.as_object(), "size_bytes")), path);
+  return 0;
+}
+
+void add_backup(CLI::App& admin, Context& context) {
+  auto* command = admin.add_subcommand(
+      "backup",
+      "copy the store (users, money, instances' rows; no disks, no master key) to a file");
+  auto path = text_option(*command, "path", "the file to write", true);
+  command->callback(
+      [&context, path] { context.run = [&context, path] { return backup(context, *path); }; });
+}
+
 }  // namespace
 
 void add_admin_commands(CLI::App& app, Context& context) {
@@ -368,6 +422,7 @@ void add_admin_commands(CLI::App& app, Context& context) {
   add_cards(*admin, context);
   add_images(*admin, context);
   add_audit(*admin, context);
+  add_backup(*admin, context);
 }
 
 }  // namespace autodl::cli

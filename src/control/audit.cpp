@@ -27,4 +27,10 @@ Result<std::vector<AuditRow>> ControlCore::audit(const AuditFilter& filter) cons
   return state_->store.audit(filter);
 }
 
+Result<std::string> ControlCore::note_backup(const RequestContext& context) {
+  const std::string id = state_->ids.next();
+  state_->audit(context, {"backup.make", id, "{}", "{}", ""});
+  return id;
+}
+
 }  // namespace autodl

@@ -124,6 +124,8 @@ class ControlCore {
                                 const Quota& quota, std::string_view reason);
   Result<GroupView> set_group_quota(const RequestContext& context, std::string_view group,
                                     const Quota& quota, std::string_view reason);
+  // Writes that a backup is made; its new id.
+  Result<std::string> note_backup(const RequestContext& context);
   // Newest first.
   Result<std::vector<AuditRow>> audit(const AuditFilter& filter) const;
   Result<NodeView> drain_node(const RequestContext& context, const NodeId& node,

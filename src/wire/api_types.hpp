@@ -207,6 +207,12 @@ struct CardEvent {
   ADL_API_TYPE(CardEvent, seq, at, what, node, type, account, instance, run, detail)
 };
 
+struct Backup {
+  std::string id;
+  std::int64_t size_bytes = 0;
+  ADL_API_TYPE(Backup, id, size_bytes)
+};
+
 struct ImageAlias {
   std::string alias;
   std::string reference;

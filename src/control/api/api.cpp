@@ -107,6 +107,7 @@ http::Router Api::make_router() {
   add_account_routes(router, *this);
   add_admin_routes(router, *this);
   add_operator_routes(router, *this);
+  add_backup_routes(router, *this);
   openapi = openapi_document(routes, options.version);
   return router;
 }

@@ -34,6 +34,7 @@ struct ApiOptions {
   NodeId node{"local"};
   std::string local_address = "127.0.0.1:8480";  // told to instances as the endpoint
   std::string setup_token_path;                  // empty: no first operator over the API
+  std::string database_path;                     // of the store; empty: no backups
 };
 
 // What a CoreCall gets. The request outlives the call.
@@ -99,6 +100,7 @@ void add_health_routes(http::Router& router, Api& api);
 void add_account_routes(http::Router& router, Api& api);
 void add_admin_routes(http::Router& router, Api& api);
 void add_operator_routes(http::Router& router, Api& api);
+void add_backup_routes(http::Router& router, Api& api);
 void add_catalogue_routes(http::Router& router, Api& api);
 void add_instance_routes(http::Router& router, Api& api);
 void add_bill_routes(http::Router& router, Api& api);
