@@ -19,6 +19,19 @@ std::int64_t poured(const RunTerms& terms, const Fund& fund, std::int64_t positi
   return std::clamp<std::int64_t>(end - position, 0, std::max<std::int64_t>(amount, 0));
 }
 
+// What each fund gives, in their order, of what amount_of says that it has.
+template <class AmountOf>
+std::vector<std::int64_t> pour_all(const RunTerms& terms, const std::vector<Fund>& funds,
+                                   std::int64_t goal, AmountOf amount_of) {
+  std::vector<std::int64_t> out;
+  std::int64_t position = terms.settled_micro;
+  for (const auto& fund : funds) {
+    out.push_back(poured(terms, fund, position, amount_of(fund), goal));
+    position += out.back();
+  }
+  return out;
+}
+
 }  // namespace
 
 std::int64_t covered_micro(const RunTerms& terms, const std::vector<Fund>& funds,
@@ -47,24 +60,12 @@ std::int64_t needed_micro(const RunTerms& terms, const std::vector<Fund>& funds,
 
 std::vector<std::int64_t> plan_holds(const RunTerms& terms, const std::vector<Fund>& funds,
                                      std::int64_t goal) {
-  std::vector<std::int64_t> out;
-  std::int64_t position = terms.settled_micro;
-  for (const auto& fund : funds) {
-    out.push_back(poured(terms, fund, position, fund.held + fund.free, goal));
-    position += out.back();
-  }
-  return out;
+  return pour_all(terms, funds, goal, [](const Fund& fund) { return fund.held + fund.free; });
 }
 
 std::vector<std::int64_t> plan_charge(const RunTerms& terms, const std::vector<Fund>& funds,
                                       std::int64_t total) {
-  std::vector<std::int64_t> out;
-  std::int64_t position = terms.settled_micro;
-  for (const auto& fund : funds) {
-    out.push_back(poured(terms, fund, position, fund.held, total));
-    position += out.back();
-  }
-  return out;
+  return pour_all(terms, funds, total, [](const Fund& fund) { return fund.held; });
 }
 
 }  // namespace autodl
