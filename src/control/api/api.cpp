@@ -29,6 +29,11 @@ std::string request_hash(const http::Request& request) {
       fmt::format("{}\n{}\n{}\n{}", request.method, request.path, request.query, request.body));
 }
 
+struct CallOptions {
+  bool operator_only = false;
+  bool remember = true;  // whether the answer is kept under the Idempotency-Key
+};
+
 // On the core's thread: everything of a call in one transaction.
 Result<http::Response> run_call(ControlCore& core, const Credentials& credentials,
                                 const http::Request& request, const CoreCall& call,
@@ -140,14 +145,6 @@ Task<std::optional<Caller>> Api::signed_in(http::Exchange& exchange, BodySigning
   }
   exchange.set_actor("account " + caller->account.str());
   co_return std::move(*caller);
-}
-
-void add_call(http::Router& router, Api& api, std::string method, std::string pattern,
-              CoreCall call, CallOptions options) {
-  About about("", "server", "");
-  if (options.operator_only) about.for_operators();
-  if (!options.remember) about.keeps_no_answer();
-  add_call(router, api, std::move(method), std::move(pattern), std::move(call), std::move(about));
 }
 
 void add_call(http::Router& router, Api& api, std::string method, std::string pattern,

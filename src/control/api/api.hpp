@@ -45,13 +45,6 @@ struct CallContext {
 };
 using CoreCall = std::function<Result<http::Response>(ControlCore&, const CallContext&)>;
 
-// For routes that are not described yet; api_test refuses them.
-struct CallOptions {
-  bool operator_only = false;
-  // Whether the answer is kept under the Idempotency-Key; not where it has secrets.
-  bool remember = true;
-};
-
 class Api {
  public:
   Api(CoreRunner& core_runner, StreamOpener& stream_opener, BlockingPool& blocking_pool,
@@ -85,8 +78,6 @@ class Api {
 // Registers a CoreCall with sign-in and idempotency; who may call is what About says.
 void add_call(http::Router& router, Api& api, std::string method, std::string pattern,
               CoreCall call, About about);
-void add_call(http::Router& router, Api& api, std::string method, std::string pattern,
-              CoreCall call, CallOptions options = {});
 // Registers a coroutine handler: handle(Api*, Exchange&), which signs in itself.
 using ApiHandler = Task<void> (*)(Api*, http::Exchange&);
 void add_handler(http::Router& router, Api& api, std::string method, std::string pattern,
