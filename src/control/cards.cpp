@@ -133,7 +133,10 @@ Result<ImageAliasRow> ControlCore::set_image_alias(const RequestContext& context
                                                    std::string_view reference,
                                                    std::string_view reason) {
   ADL_TRY_STATUS(check_reason(reason));
-  ADL_TRY_STATUS(validate_name(alias));
+  if (!validate_image(alias).ok()) {  // else no request could name it
+    return Error(ErrorKind::kInvalid, "bad_alias", fmt::format("'{}' can't name an image", alias),
+                 "use letters, digits and . _ - / : @ +, such as lab/pytorch:2.6");
+  }
   const auto& entries = state_->catalogue.entries();
   const bool taken = std::any_of(entries.begin(), entries.end(), [&](const CatalogueEntry& entry) {
     return entry.name == alias ||
@@ -150,6 +153,7 @@ Result<ImageAliasRow> ControlCore::set_image_alias(const RequestContext& context
                  fmt::format("'{}' is an alias itself", reference), "name the image it stands for");
   }
   if (!reference.empty()) {
+    ADL_TRY_STATUS(validate_image(reference));
     ADL_TRY_STATUS(state_->catalogue.resolve(reference, 0, {}));
   }
   ImageAliasRow& row = state_->image_aliases[std::string(alias)];

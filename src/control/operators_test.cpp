@@ -219,5 +219,16 @@ TEST_F(OperatorTest, ImageAlias_StandsForItsImage) {
   EXPECT_TRUE(core->image_aliases().empty());
 }
 
+TEST_F(OperatorTest, ImageAlias_IsWhatARequestCanName) {
+  const std::string image = "docker.io/library/busybox:1.36";
+  ASSERT_TRUE(core->set_image_alias(as_op, "lab/pytorch:2.6", image, "").ok());
+  auto asked = request("one");
+  asked.image = "lab/pytorch:2.6";
+  EXPECT_EQ(create(asked).row.image_resolved, image);
+  for (const char* alias : {"", "课程", "two words", "../x", "-x"})
+    EXPECT_EQ(core->set_image_alias(as_op, alias, image, "").error().code(), "bad_alias") << alias;
+  EXPECT_EQ(core->set_image_alias(as_op, "x", "docker.io/a b", "").error().code(), "unknown_image");
+}
+
 }  // namespace
 }  // namespace autodl

@@ -123,20 +123,6 @@ Status validate_workdir(std::string_view path) {
   return {};
 }
 
-Status validate_image(std::string_view image) {
-  const auto good = [](char c) {
-    return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') ||
-           std::string_view("._-/:@+").find(c) != std::string_view::npos;
-  };
-  if (image.empty() || image.size() > kImageBytesMax || image[0] == '-' || image[0] == '/' ||
-      !std::all_of(image.begin(), image.end(), good) ||
-      image.find("..") != std::string_view::npos) {
-    return invalid("unknown_image", "image is empty or not the name of an image",
-                   "see `autodl images`");
-  }
-  return {};
-}
-
 Status validate_sizes(const CreateRequest& request) {
   if (request.disk_bytes < kDiskBytesMin || request.disk_bytes > kDiskBytesMax) {
     return invalid("bad_disk_size",
@@ -175,6 +161,20 @@ bool has_control_character(std::string_view utf8) {
     if (!character || is_control(*character)) return true;
   }
   return false;
+}
+
+Status validate_image(std::string_view image) {
+  const auto good = [](char c) {
+    return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') ||
+           std::string_view("._-/:@+").find(c) != std::string_view::npos;
+  };
+  if (image.empty() || image.size() > kImageBytesMax || image[0] == '-' || image[0] == '/' ||
+      !std::all_of(image.begin(), image.end(), good) ||
+      image.find("..") != std::string_view::npos) {
+    return invalid("unknown_image", "image is empty or not the name of an image",
+                   "see `autodl images`");
+  }
+  return {};
 }
 
 Status validate_name(std::string_view name) {

@@ -43,6 +43,7 @@ Status validate(const CreateRequest& request);
 Status validate_name(std::string_view name);          // 1–64 characters of valid UTF-8
 Status validate_ssh_key(std::string_view key);        // one OpenSSH public key line, no options
 Status validate_account_name(std::string_view name);  // as validate_name
+Status validate_image(std::string_view image);        // the form alone; unknown_image
 
 // The number of characters of valid UTF-8 (no surrogates, no overlong forms); none: not UTF-8.
 std::optional<std::size_t> utf8_length(std::string_view text);

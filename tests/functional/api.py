@@ -306,6 +306,34 @@ def reach_instances(world):
         world.ask(stream, headers={"Last-Event-ID": "x"})
 
 
+def reach_operators(world):
+    """Ends as it began: who was disabled is enabled, who was drained is resumed."""
+    token, nobody = world.operator_token, {"id": "no-such-thing"}
+    account = {"id": world.account["poor"]}
+    node = {"id": world.ask("listNodes", token=token).json()["items"][0]["id"]}
+    reason = {"reason": "test"}
+    quota = {"cards_max": 3, "reason": "test"}
+    for target in (nobody, account):
+        world.ask("disableAccount", target, body=reason, token=token)
+        world.ask("enableAccount", target, body=reason, token=token)
+        world.ask("setQuota", target, body=quota, token=token)
+    world.ask("createAccount", body={"name": "student", "group": "lab"}, token=token)
+    for target in (nobody, {"id": "lab"}):
+        world.ask("setGroupQuota", target, body=quota, token=token)
+    for target in (nobody, node):
+        world.ask("drainNode", target, body=reason, token=token)
+        world.ask("resumeNode", target, body=reason, token=token)
+    card = {"id": world.ask("listCards", token=token).json()["items"][-1]["id"]}
+    for target in (nobody, card):
+        world.ask("cordonCard", target, body=reason, token=token)
+        world.ask("uncordonCard", target, body=reason, token=token)
+        world.ask("showCardHistory", target, token=token)
+    for reference in (harness.BUSYBOX_IMAGE, ""):
+        world.ask("setImageAlias", body={"alias": "lab/box:1", "reference": reference, "reason": "test"}, token=token)
+    backup = world.ask("makeBackup", token=token).json()
+    world.ask("getBackupPart", {"id": backup["id"]}, token=token)
+
+
 def reach_exec(world):
     world.ask("exec", headers=UPGRADE)
     world.ask("exec", {"id": world.stopped}, headers=UPGRADE)
@@ -474,7 +502,7 @@ def main():
         for op in world.operations.values():
             reach_general(world, op)
             reach_conflict_of_keys(world, op)
-        for reach in (reach_instances, reach_exec, reach_files):
+        for reach in (reach_instances, reach_operators, reach_exec, reach_files):
             reach(world)
         failed += line("%d operations: every answer is as documented" % len(world.operations), world.faults)
         failed += line("every documented status is reached (%d)" % sum(len(s) for s in world.reached.values()), unreached(world))
