@@ -6,6 +6,8 @@
 
 #include <algorithm>
 
+#include "base/utf8.hpp"
+
 namespace autodl {
 namespace {
 
@@ -23,24 +25,14 @@ Error invalid(const char* code, std::string message, std::string remedy = {}) {
 
 // Decodes one character at `at` and moves on; none: not UTF-8.
 std::optional<char32_t> next_character(std::string_view text, std::size_t& at) {
-  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
-  const unsigned char first = byte(at);
-  const std::size_t length = first < 0x80         ? 1
-                             : first >> 5 == 0x6  ? 2
-                             : first >> 4 == 0xE  ? 3
-                             : first >> 3 == 0x1E ? 4
-                                                  : 0;
-  if (length == 0 || at + length > text.size()) return std::nullopt;
-  char32_t value = length == 1 ? first : first & (0xFFU >> (length + 1));
-  for (std::size_t i = 1; i < length; ++i) {
-    if (byte(at + i) >> 6 != 0x2) return std::nullopt;
-    value = (value << 6) | (byte(at + i) & 0x3FU);
-  }
-  constexpr char32_t kLeast[] = {0, 0, 0x80, 0x800, 0x10000};
-  if (value < kLeast[length] || value > 0x10FFFF || (value >= 0xD800 && value <= 0xDFFF)) {
-    return std::nullopt;
-  }
-  at += length;
+  const int length = utf8_sequence(text.substr(at));
+  if (length <= 0) return std::nullopt;
+  const auto byte = [&](int i) {
+    return static_cast<unsigned char>(text[at + static_cast<std::size_t>(i)]);
+  };
+  char32_t value = length == 1 ? byte(0) : byte(0) & (0xFFU >> (length + 1));
+  for (int i = 1; i < length; ++i) value = (value << 6) | (byte(i) & 0x3FU);
+  at += static_cast<std::size_t>(length);
   return value;
 }
 
