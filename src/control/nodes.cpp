@@ -23,6 +23,12 @@ std::string why_text(const NodeRow& row) {
   return row.reason.empty() ? std::string() : ": " + row.reason;
 }
 
+Error no_such_node(const NodeId& node) {
+  return Error(ErrorKind::kNotFound, "no_such_node",
+               fmt::format("there is no node '{}'", node.str().substr(0, 100)),
+               "see `autodl admin node list`");
+}
+
 }  // namespace
 
 std::string ControlCore::State::drain_reason(const NodeId& node) const {
@@ -80,9 +86,7 @@ Result<NodeView> ControlCore::drain_node(const RequestContext& context, const No
                                          std::optional<UtcTime> until, std::string_view reason) {
   ADL_TRY_STATUS(check_reason(reason));
   if (!state_->nodes.contains(node) && !state_->node_rows.contains(node)) {
-    return Error(ErrorKind::kNotFound, "no_such_node",
-                 fmt::format("there is no node '{}'", node.str().substr(0, 100)),
-                 "see `autodl admin node list`");
+    return no_such_node(node);
   }
   if (until && *until <= state_->now()) {
     return Error(ErrorKind::kInvalid, "bad_until", "until is in the past",
@@ -114,9 +118,7 @@ Result<NodeView> ControlCore::resume_node(const RequestContext& context, const N
   ADL_TRY_STATUS(check_reason(reason));
   const auto found = state_->node_rows.find(node);
   if (found == state_->node_rows.end() && !state_->nodes.contains(node)) {
-    return Error(ErrorKind::kNotFound, "no_such_node",
-                 fmt::format("there is no node '{}'", node.str().substr(0, 100)),
-                 "see `autodl admin node list`");
+    return no_such_node(node);
   }
   if (found == state_->node_rows.end() || !found->second.draining) return state_->view(node);
   NodeRow& row = found->second;

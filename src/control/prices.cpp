@@ -21,18 +21,22 @@ bool is_card(const std::string& item) {
   return item != kNoCardItem && item != kStorageItem;
 }
 
+// The newest `from` that is not after `at`; of equal ones the one set last. Null: none counts yet.
+const PriceRow* counting_at(const std::vector<PriceRow>& rows, UtcTime at) {
+  const PriceRow* best = nullptr;
+  for (const auto& row : rows) {
+    if (row.from <= at && (best == nullptr || row.from >= best->from)) best = &row;
+  }
+  return best;
+}
+
 }  // namespace
 
-// The newest `from` that is not after `at`; of equal ones the one set last.
 std::optional<std::int64_t> ControlCore::State::price_at(const std::string& item,
                                                          UtcTime at) const {
-  const PriceRow* best = nullptr;
   if (const auto found = prices.find(item); found != prices.end()) {
-    for (const auto& row : found->second) {
-      if (row.from <= at && (best == nullptr || row.from >= best->from)) best = &row;
-    }
+    if (const auto* row = counting_at(found->second, at)) return row->price_micro;
   }
-  if (best != nullptr) return best->price_micro;
   if (item == kNoCardItem) return config.no_card_micro_per_hour;
   if (item == kStorageItem) return config.storage_micro_per_gb_day;
   if (const auto found = config.prices_micro.find(item); found != config.prices_micro.end()) {
@@ -90,12 +94,8 @@ std::vector<PriceView> ControlCore::prices() const {
   for (const auto& name : state.known_card_types()) items.insert(name);
   for (const auto& item : items) {
     const auto found = state.prices.find(item);
-    const PriceRow* best = nullptr;
-    if (found != state.prices.end()) {
-      for (const auto& row : found->second) {
-        if (row.from <= state.now() && (best == nullptr || row.from >= best->from)) best = &row;
-      }
-    }
+    const PriceRow* best =
+        found == state.prices.end() ? nullptr : counting_at(found->second, state.now());
     if (best == nullptr) {
       const auto price = state.price_now(item);
       if (price) {
